@@ -51,7 +51,6 @@ def scored_games(
 def connected_scores(rows: Sequence[Mapping[str, Any]]) -> duckdb.DuckDBPyConnection:
     """A connection with these rows of `episode_scores`, and no texts."""
     connection = duckdb.connect(config={"threads": 1})
-    arrays = [pa.array([row.get(one.name) for row in rows], one.type) for one in EPISODE_SCORES]
-    connection.register("episode_scores", pa.table(arrays, schema=EPISODE_SCORES))
+    connection.register("episode_scores", pa.Table.from_pylist(list(rows), schema=EPISODE_SCORES))
     connection.register("episode_turns", EPISODE_TURNS.empty_table())
     return connection

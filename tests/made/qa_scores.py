@@ -83,10 +83,15 @@ def keep_in(folder: Path, tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> 
     for name, rows in tables.items():
         spec = TABLES[name]
         assert spec.schema is not None
-        whole = table_of(rows, spec.schema)
-        for values in whole.select(list(spec.levels)).group_by(list(spec.levels)).aggregate([]).to_pylist():
-            part = whole
-            for level, value in values.items():
-                part = part.filter(pc.equal(part[level], value))
-            house.write(name, part, **values)
+        write_parts(house, name, table_of(rows, spec.schema))
     return house
+
+
+def write_parts(house: Warehouse, name: str, whole: pa.Table) -> None:
+    """Write the rows of a table in the folders of its levels."""
+    levels = list(TABLES[name].levels)
+    for values in whole.select(levels).group_by(levels).aggregate([]).to_pylist():
+        part = whole
+        for level, value in values.items():
+            part = part.filter(pc.equal(part[level], value))
+        house.write(name, part, **values)

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
+from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
 from resources.warehouse import Warehouse
+from tests.made.qa_scores import write_parts
 from tests.made.rubric_pages import RubricTables
 
 
@@ -21,13 +23,16 @@ def keep(made: RubricTables, folder: Path) -> Warehouse:
         assert spec.schema is not None
         if not spec.levels or not len(rows):
             continue
-        whole = pa.table([rows[one.name].cast(one.type) for one in spec.schema], schema=spec.schema)
-        for values in whole.select(list(spec.levels)).group_by(list(spec.levels)).aggregate([]).to_pylist():
-            part = whole
-            for level, value in values.items():
-                part = part.filter(pc.equal(part[level], value))
-            house.write(name, part, **values)
+        write_parts(house, name, pa.table([rows[one.name].cast(one.type) for one in spec.schema], schema=spec.schema))
     return house
+
+
+def keep_blueprint(house: Warehouse, file: Path) -> None:
+    """Write the tables of a file without errors, under its name."""
+    read = read_blueprint(file, file.stem)
+    assert read.blueprint is not None
+    for table, rows in build_blueprint_tables(read, read.blueprint, file.name).items():
+        house.write(table, rows, blueprint=file.stem)
 
 
 def nothing_stored(keys: Sequence[str]) -> pa.Table:

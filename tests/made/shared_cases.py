@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import SHARED
+
+
+def cases_beside(test_file: str) -> dict[str, Any]:
+    """The cases in the TOML or JSON file beside a test file, by the name of their test."""
+    path = Path(test_file)
+    if (beside := path.with_suffix(".toml")).exists():
+        return tomllib.loads(beside.read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    return found
 
 
 def shared(place: str) -> Path:
@@ -24,6 +34,13 @@ def cases(folder: str, fn: str) -> list[dict[str, Any]]:
     found = [case for case in json.loads(path.read_text(encoding="utf-8"))["cases"] if case["fn"] == fn]
     assert found, f"{path} has no case of {fn}"
     return found
+
+
+def case_parameters(folder: str, fn: str) -> list[Any]:
+    """The cases of one function as parameters of a test, which is skipped where they are not there."""
+    if not (path := SHARED / folder / "vectors.json").exists():
+        return [pytest.param(None, marks=pytest.mark.skip(reason=f"no shared data at {path}"))]
+    return [pytest.param(case, id=case["id"]) for case in cases(folder, fn)]
 
 
 def json_rows(place: str) -> list[dict[str, Any]]:

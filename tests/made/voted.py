@@ -11,6 +11,7 @@ import pytest
 
 from dtef_pipeline.preference.votes import PairedResponse, make_paired_response
 from tests.conftest import SHARED
+from tests.made.shared_cases import cases
 
 VOTES = SHARED / "votes"
 
@@ -42,12 +43,7 @@ def vectors(function: str) -> list[Any]:
 
 def shared_cases(function: str) -> list[dict[str, Any]]:
     """The shared cases of a function. Skips the test where there are none beside the checkout."""
-    need_votes()
-    found = [
-        case for case in json.loads((VOTES / "vectors.json").read_text(encoding="utf-8"))["cases"] if case["fn"] == function
-    ]
-    assert found
-    return found
+    return cases("votes", function)
 
 
 def need_votes() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.strict_json import strict
 
 SAMPLE = ROOT / "data" / "rounds" / "S1"
 SEGMENTS = ("country:brazil", "country:germany")  # neighbours: one range, one run
+PRICES = {"input_price": 1.0, "output_price": 2.0}
 CHOSEN = [part for segment in SEGMENTS for part in ("--segment", segment)]
 REFERENCES = {"baseline/uniform", "baseline/population-marginal"}
 
@@ -77,12 +79,17 @@ def distribution(call: Call, first: float) -> str:
     return json.dumps([first, *[(100 - first) / (options - 1)] * (options - 1)])
 
 
-def serve_as(server: FakeLLM, folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
-    """The server as the model `fake`, by a file named in DTEF_MODELS."""
-    spec = {"model": "openai/fake", "api_base": server.base_url, "retries": 1, "max_concurrency": 4, **settings}
+def serve_as(
+    server: FakeLLM, folder: Path, patch: pytest.MonkeyPatch, *names: str, judges: Sequence[str] = (), **settings: Any
+) -> None:
+    """The server as these models, by default as `fake` of the collection `mine`, by a file named in DTEF_MODELS."""
+    spec = {"api_base": server.base_url, "retries": 1, "max_concurrency": 4, **settings}
+    models = {name: {"model": f"openai/{name.removeprefix('openai/')}", **spec} for name in names or ("fake",)}
+    collections = {"judges": list(judges)} if judges else {} if names else {"mine": ["fake"]}
     path = folder / "models.yaml"
-    path.write_text(yaml.safe_dump({"collections": {"mine": ["fake"]}, "models": {"fake": spec}}), encoding="utf-8")
-    monkeypatch.setenv("DTEF_MODELS", str(path))
+    path.write_text(yaml.safe_dump({"collections": collections, "models": models}), encoding="utf-8")
+    patch.setenv("DTEF_MODELS", str(path))
+    patch.setenv("OPENAI_API_KEY", "planted-key")
 
 
 def skip_site(patch: pytest.MonkeyPatch) -> None:

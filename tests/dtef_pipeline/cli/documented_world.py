@@ -46,6 +46,7 @@ def documented_world(folder: Path) -> Iterator[None]:
     ):
         use(folder / ".dtef", patch)
         skip_site(patch)
+        patch.setattr("dtef_pipeline.site.build.static_files", lambda: ())  # the chart library alone takes seconds
         patch.setattr(LocalTransport, "ask", ask_local)
         patch.setattr(LocalTransport, "problem", lambda transport, spec: None)
         patch.setenv("DTEF_API_TOKENS", str(folder / "tokens.yaml"))

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS
-from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
-from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import refused
+from tests.made.rubric_warehouse import keep_blueprint
+from tests.made.shared_cases import cases_beside
 
+CASES = cases_beside(__file__)
 LETTER = """
 title: Letter
 models: ["openai:cand-a"]
@@ -29,33 +30,14 @@ def house(state: Path) -> Warehouse:
     """A blueprint with scores and a criterion in words, which names no judge, as no models file does; and a part with judgements."""
     made = Warehouse(state / "warehouse")
     (state / "letter.yml").write_text(LETTER, encoding="utf-8")
-    read = read_blueprint(state / "letter.yml", "letter")
-    assert read.blueprint is not None
-    for table, rows in build_blueprint_tables(read, read.blueprint, "letter.yml").items():
-        made.write(table, rows, blueprint="letter")
+    keep_blueprint(made, state / "letter.yml")
     made.write("rubric_scores", RUBRIC_SCORES.empty_table(), blueprint="letter", snapshot="base")
     made.write("qa_judgements", QA_JUDGEMENTS.empty_table(), suite="gsm8k", part="all", snapshot="base")
     return made
 
 
-@pytest.mark.parametrize(
-    ("command", "told"),
-    [
-        ("anchors --family qa --judge none", "anchors need a judge"),
-        ("anchors --family qa --judge nobody", "nobody"),
-        ("anchors --family qa --judge openai/j --max-calls judge=x", "a whole number of 0 or more"),
-        ("anchors --family qa --judge openai/j --snapshot ../x", "snapshot"),
-        ("anchors --family rubric --n 3", "error: no judge is named"),
-        ("anchors --family rubric --judge lenient=openai/j", "one of standard, prompt-aware, holistic"),
-        (
-            "anchors --family rubric --judge standard=openai/j --max-calls opnai/j=1",
-            "roles and models: openai/j, ",
-        ),
-    ],
-)
-def test_options_that_need_mending_are_reported_before_anything_runs(
-    command: str, told: str, house: Warehouse, state: Path
-) -> None:
+@pytest.mark.parametrize(("command", "told"), CASES["wrong_options_are_reported_before_anything_runs"])
+def test_wrong_options_are_reported_before_anything_runs(command: str, told: str, house: Warehouse, state: Path) -> None:
     assert told in refused(*command.split())
     assert not (state / "responses.sqlite").exists()
 

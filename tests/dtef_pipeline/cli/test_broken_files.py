@@ -22,10 +22,6 @@ def truncate(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:300])
 
 
-def empty(file: Path) -> None:
-    file.write_bytes(b"")
-
-
 def rubbish(file: Path) -> None:
     file.write_bytes(b"rubbish" * 100)
 
@@ -84,7 +80,7 @@ def test_a_reader_goes_on_without_a_broken_file_names_it_and_ends_with_1(damaged
 @pytest.mark.usefixtures("without_site")
 def test_roll_ups_go_on_without_a_broken_file_and_mend_their_own(damaged: Path) -> None:
     file = damaged / "scores" / NIGHT / "part-0.parquet"
-    empty(file)
+    file.write_bytes(b"")
     for table in ("segment_gaps", "costs/family=survey", "leaderboard"):
         rubbish(damaged / table / "part-0.parquet")
     result = dtef("board", "--refresh")
@@ -93,9 +89,7 @@ def test_roll_ups_go_on_without_a_broken_file_and_mend_their_own(damaged: Path) 
     assert query("SELECT count(*) > 0 AS there FROM segment_gaps") == [{"there": True}]
 
 
-def test_any_run_keeps_what_earlier_ones_put_into_a_broken_file(
-    base: Base, state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_any_run_keeps_what_others_put_into_a_broken_file(base: Base, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows of models and conditions that the run does not name would be gone from the tables, though they were paid for."""
     use(state, monkeypatch)
     shutil.copytree(base.folder, state, dirs_exist_ok=True)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from assets.daemon_state import DaemonState, SensorTicks
 from dtef_pipeline.cli.doctor import DOCTOR_CHECKS
+from resources.evaluations.evaluation_store import EvaluationStore
 from resources.sandbox.run import SandboxLevel
 from resources.settings import Settings
 from tests.conftest import ROOT
@@ -32,9 +36,7 @@ def test_places_that_are_not_there_yet_are_no_problem_and_are_not_made(state: Pa
     assert list(state.iterdir()) == []
 
 
-def test_a_sandbox_that_the_variable_keeps_from_a_better_level_names_the_variable(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_level_that_the_variable_forbids_names_the_variable(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It said to install bubblewrap, which was there: what kept it from use was DTEF_SANDBOX."""
 
     def found_level(asked: str) -> SandboxLevel:
@@ -72,9 +74,7 @@ def test_on_the_terminal_a_command_can_be_pasted_and_the_last_line_counts(ingest
     assert "1 problem" in result.stdout.splitlines()[-1]
 
 
-def test_places_that_cannot_be_used_are_problems_with_the_variable_to_change(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unusable_places_are_problems_with_the_variable_to_change(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (state / "file").write_bytes(b"rubbish" * 300)
     for name, place in (("DTEF_WAREHOUSE", "file"), ("DTEF_RESPONSES", "file"), ("DAGSTER_HOME", "file/home")):
         monkeypatch.setenv(name, str(state / place))
@@ -90,9 +90,7 @@ def test_places_that_cannot_be_used_are_problems_with_the_variable_to_change(
 
 
 @pytest.mark.parametrize("url", ["mysql://u:hush@h/d", "foo://x:hush@h", "postgresql://u:hush@127.0.0.1:1/d"])
-def test_a_response_store_that_is_not_reached_is_a_problem_and_its_password_is_not_shown(
-    state: Path, monkeypatch: pytest.MonkeyPatch, url: str
-) -> None:
+def test_an_unreachable_store_is_a_problem_without_its_password(state: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("DTEF_RESPONSES", url)
     monkeypatch.setattr("dtef_pipeline.cli.doctor._SERVER_S", 0.1)
     found = findings(1)["response store"]
@@ -100,9 +98,7 @@ def test_a_response_store_that_is_not_reached_is_a_problem_and_its_password_is_n
     assert "hush" not in str(found)
 
 
-def test_a_bucket_that_is_not_reached_is_a_problem_and_its_keys_are_not_shown(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreachable_bucket_is_a_problem_without_its_keys(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DTEF_WAREHOUSE", "s4://me:hush@bucket/p")
     found, said = state_of("warehouse")
     assert (found, "export DTEF_WAREHOUSE=PATH" in said, "hush" in said) == ("problem", True, False)
@@ -134,3 +130,46 @@ def test_models_and_keys_are_reported_and_no_key_is_shown(ingested: Path, monkey
     assert f"{panel}:2: rounds: GD9" in findings(1)["panel"]["message"]
     monkeypatch.setenv("DTEF_MODELS", str(panel))
     assert findings(1)["models"]["message"].startswith(f"{panel}:2: rounds: unknown key")
+
+
+def with_evaluation(folder: Path) -> None:
+    with closing(EvaluationStore(folder / "responses.sqlite")) as store:
+        store.submit("qa", {}, {"keys": []}, [], "me")
+
+
+def test_evaluations_that_wait_are_a_warning_also_where_dagster_was_never_started(state: Path) -> None:
+    """It was "ok": evaluations need the daemon, though nothing was switched on by hand."""
+    assert state_of("Dagster's daemon")[0] == "ok"
+    with_evaluation(state)
+    before = looks(state)
+    found, said = state_of("Dagster's daemon")
+    assert (found, "evaluations that wait or run: 1" in said) == ("warning", True)
+    assert looks(state) == before
+
+
+@pytest.mark.parametrize(
+    ("hours_ago", "daemon", "waits", "expected", "words"),
+    [
+        (0, DaemonState(None, False), False, "ok", "running"),
+        (0, DaemonState(None, False), True, "warning", "switched off"),
+        (3, DaemonState(None, True), False, "warning", "last seen 3 hours ago"),
+        (0, DaemonState(None, True, ticks=SensorTicks(None)), False, "warning", "had no tick"),
+        (None, DaemonState(None, True, "OperationalError: connection refused"), False, "problem", "connection refused"),
+    ],
+)
+def test_a_state_of_the_daemon_is_as_loud_as_it_is_bad(
+    ingested: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    hours_ago: int | None,
+    daemon: DaemonState,
+    waits: bool,
+    expected: str,
+    words: str,
+) -> None:
+    """The heartbeat's age is counted from the test, as it may be collected many minutes before."""
+    heartbeat = None if hours_ago is None else datetime.now(UTC) - timedelta(hours=hours_ago)
+    monkeypatch.setattr("assets.daemon_state.daemon_state", lambda *_: daemon._replace(last_heartbeat_at=heartbeat))
+    if waits:
+        with_evaluation(ingested)
+    found, said = state_of("Dagster's daemon")
+    assert (found, words in said) == (expected, True), said

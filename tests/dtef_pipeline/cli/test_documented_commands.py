@@ -61,7 +61,7 @@ BEFORE: Mapping[str, Sequence[str | Callable[[], None]]] = {
 """By command: what the reader of the page, a reviewer or a schedule did before."""
 ROLLED_UP = r"^run --round GD4$|^rubric run --blueprint demo|^qa run --suite (demo-\*|mmlu)|^games run --(scenario|league)"
 """Runs whose boards are shown."""
-ANSWER_AND_BATTERY_COLUMNS = rf"{ROLLED_UP}|^run --round S1$|--condition|--from|^rubric run --(blueprint|judge)|--retriever"
+NEEDED_RUNS = rf"{ROLLED_UP}|^run --round S1$|--condition|--from|^rubric run --(blueprint|judge)|--retriever"
 """Runs that later commands, or the ways of asking that a page explains, need. Runs like them are only estimated."""
 NAMES = {"/var/lib/dtef/surveys/GD4": "path/to/GD4", "$round": "GD5", "1-10": "1-5", "1-20": "1-5"}
 """Words of the pages, and what the folder here has in their place."""
@@ -144,7 +144,7 @@ def lessen(command: Documented) -> Sequence[str]:
     """Return an option that leaves out what takes most of a run's time, and no page shows."""
     if "run" not in command.words[:2] or re.search(f"{ROLLED_UP}|--estimate", command.text):
         return []
-    return ["--no-roll-ups" if re.search(ANSWER_AND_BATTERY_COLUMNS, command.text) else "--estimate"]
+    return ["--no-roll-ups" if re.search(NEEDED_RUNS, command.text) else "--estimate"]
 
 
 def fill_in(word: str) -> str:

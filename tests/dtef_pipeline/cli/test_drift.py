@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,9 +13,14 @@ import pytest
 from dtef_pipeline.survey.tables import SURVEY_RESPONSES
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, query, refused, use
+from tests.made.qa_scores import write_parts
 from tests.made.scores import scores_table
 from tests.made.snapshots import nights
 from tests.strict_json import strict
+
+
+def keep_scores(state: Path, rows: list[dict[str, Any]]) -> None:
+    write_parts(Warehouse(state / "warehouse"), "scores", scores_table(rows))
 
 
 class TestSegmentsAndRounds:
@@ -58,10 +64,7 @@ class TestExitCodes:
     def drifted(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         """Twelve nights, of which the last six score .2 less, and another model that stays."""
         use(state, monkeypatch)
-        house = Warehouse(state / "warehouse")
-        for night in range(12):
-            rows = [*nights([0.8 if night < 6 else 0.6], first=night), *nights([0.7], first=night, model="steady")]
-            house.write("scores", scores_table(rows), round="S1", segment="country:kenya", snapshot=rows[0]["snapshot"])
+        keep_scores(state, [*nights([0.8] * 6 + [0.6] * 6), *nights([0.7] * 12, model="steady")])
         return state
 
     @pytest.mark.parametrize("by", ["model", "segment"])
@@ -91,10 +94,7 @@ class TestExitCodes:
         assert dtef("drift", "--by", by, "--since", "2026-01-12").exit_code == 0
 
     def test_what_could_not_be_compared_beside_others_is_named(self, drifted: Path) -> None:
-        warm = nights([0.5] * 2, model="warm", temperature=0.7)
-        for row in ([one for one in warm if one["snapshot"] == label] for label in {one["snapshot"] for one in warm}):
-            at = {"round": "S2", "segment": "country:kenya", "snapshot": row[0]["snapshot"]}
-            Warehouse(drifted / "warehouse").write("scores", scores_table([{**one, "round": "S2"} for one in row]), **at)
+        keep_scores(drifted, nights([0.5] * 2, model="warm", temperature=0.7, round="S2"))
         result = dtef("drift", "--fail-on", "drift")
         assert result.exit_code == 3
         said = "warning: --fail-on drift does not cover 1 of 3 series, which could not be compared: warm, context 0"
@@ -111,9 +111,7 @@ class TestExitCodes:
         )
         assert "write MODEL=DATE, or DATE for all models" in refused("drift", "--by", by, "--since", "=2026-01-07")
 
-    def test_a_model_that_the_panel_accepts_and_is_unknown_is_named_with_its_line(
-        self, drifted: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_an_unknown_model_of_the_panel_is_named_with_its_line(self, drifted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         panel = drifted / "panel.yaml"
         monkeypatch.setenv("DTEF_PANEL", str(panel))
         panel.write_text(
@@ -151,16 +149,15 @@ class TestExitCodes:
         assert dtef("drift", "--by", by, *given).exit_code == 2
 
     @pytest.mark.parametrize("by", ["model", "segment"])
-    def test_two_snapshots_of_one_day_show_their_scores_and_the_hours_that_they_lack(
+    def test_snapshots_of_one_day_show_scores_and_missing_hours(
         self, state: Path, monkeypatch: pytest.MonkeyPatch, by: str
     ) -> None:
         """Of a fall from 0.62 to 0 it said that nothing could be compared, and to ask the same again, as was just done."""
         use(state, monkeypatch)
         asked = {"base": (8, 0.8, 10), "n9": (9, 0.62, 3), "n10": (10, 0.0, 3)}
         for name, (hour, mean, questions) in asked.items():
-            own = nights([mean], questions=questions, answered_at=datetime(2026, 1, 1, hour, tzinfo=UTC))
-            at = {"round": "S1", "segment": "country:kenya", "snapshot": name}
-            Warehouse(state / "warehouse").write("scores", scores_table([{**row, "snapshot": name} for row in own]), **at)
+            own = nights([mean], questions=questions, answered_at=datetime(2026, 1, 1, hour, tzinfo=UTC), snapshot=name)
+            keep_scores(state, own)
         result = dtef("drift", "--by", by, "--fail-on", "drift")
         assert result.exit_code == 5
         words = " ".join(result.stdout.split())
@@ -170,10 +167,6 @@ class TestExitCodes:
 
     def test_only_baselines_say_so(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         use(state, monkeypatch)
-        rows = nights([0.8, 0.8], model="baseline/uniform")
-        for night in {row["snapshot"] for row in rows}:
-            own = [row for row in rows if row["snapshot"] == night]
-            at = {"round": "S1", "segment": "country:kenya", "snapshot": night}
-            Warehouse(state / "warehouse").write("scores", scores_table(own), **at)
+        keep_scores(state, nights([0.8, 0.8], model="baseline/uniform"))
         assert "only baselines are scored, and they do not drift" in refused("drift")
         assert dtef("drift", "--fail-on", "watch").exit_code == 5

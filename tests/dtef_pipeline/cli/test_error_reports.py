@@ -22,7 +22,7 @@ def test_a_command_interrupted_anywhere_ends_with_130() -> None:
     assert (result.exit_code, result.stderr) == (130, "\ninterrupted\n")
 
 
-def test_sentences_are_as_wide_as_the_terminal_and_a_command_stays_in_one_line(
+def test_sentences_are_wrapped_and_commands_are_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = "  to have something to compare, ask the same again on another day: `dtef run --round S1 --snapshot NAME`"
@@ -59,9 +59,7 @@ def broken() -> None:
     raise KeyError("a fault of ours")
 
 
-def test_what_no_command_is_prepared_for_is_one_line_with_an_exit_code_of_its_own_and_an_account_in_a_file(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bug_is_one_line_with_its_exit_code_and_a_file(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = click.command()(reports_errors(broken))
     result = CliRunner().invoke(command)
     account = state / "dagster" / "dtef-errors.log"
@@ -95,9 +93,7 @@ NEEDS_A_HOME = (["add", SAMPLE], ["run", "--round", "S1"], ["board", "--refresh"
 
 
 @pytest.mark.parametrize("command", NEEDS_A_HOME, ids=lambda command: command[0])
-def test_a_home_of_dagster_that_is_no_full_path_is_refused_before_anything_is_made(
-    ingested: Path, monkeypatch: pytest.MonkeyPatch, command: list[object]
-) -> None:
+def test_a_relative_home_of_dagster_is_refused(ingested: Path, monkeypatch: pytest.MonkeyPatch, command: list[object]) -> None:
     """It was made where one stood, and the round that another folder's home knew was "not registered"."""
     monkeypatch.chdir(ingested)
     monkeypatch.setenv("DAGSTER_HOME", "rel")
@@ -107,9 +103,7 @@ def test_a_home_of_dagster_that_is_no_full_path_is_refused_before_anything_is_ma
     assert not (ingested / "rel").exists()
 
 
-def test_a_warehouse_that_is_a_file_or_not_there_is_the_reason_that_is_reported(
-    ingested: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_missing_warehouse_is_the_reported_reason(ingested: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The reasons were "round S1 is not ingested" and "no scores yet"."""
     (tmp_path / "file").touch()
     readers = [
@@ -133,9 +127,7 @@ def test_a_warehouse_that_is_a_file_or_not_there_is_the_reason_that_is_reported(
     assert {refused(*command) for command in readers} == {said}
 
 
-def test_a_models_file_that_holds_nothing_is_named_where_a_model_is_not_found(
-    ingested: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_models_file_is_named_where_a_model_is_missing(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message listed the shipped models, as if the user's own file had not been read."""
     (own := ingested / "own.yaml").write_text("models:\n", encoding="utf-8")
     monkeypatch.setenv("DTEF_MODELS", str(own))

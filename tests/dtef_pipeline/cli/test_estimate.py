@@ -7,18 +7,17 @@ from typing import Any
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import CHOSEN, dtef, ok, query, run_stages, serve_as
+from tests.dtef_pipeline.cli.commands import CHOSEN, PRICES, dtef, ok, query, run_stages, serve_as
 from tests.fake_llm_server import FakeLLM
 from tests.strict_json import strict
 
 ROUND = ["--round", "S1", *CHOSEN]
-PRICED = {"input_price": 1.0, "output_price": 2.0}
 
 
 @pytest.fixture
 def server(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     with FakeLLM() as running:
-        serve_as(running, ingested, monkeypatch, **PRICED)
+        serve_as(running, ingested, monkeypatch, **PRICES)
         yield running
 
 
@@ -51,9 +50,7 @@ class TestSays:
         assert row["cost_usd_max"] == pytest.approx((row["prompt_tokens"] * 1.0 + row["response_tokens_max"] * 2.0) / 1e6)
         assert server.calls == []
 
-    def test_an_unknown_price_is_unknown_and_not_zero_and_the_total_says_so(
-        self, ingested: Path, server: FakeLLM, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_an_unknown_price_is_not_zero(self, ingested: Path, server: FakeLLM, monkeypatch: pytest.MonkeyPatch) -> None:
         models = ["--model", "fake", "--model", "fake@seed=1", "--questions", "2"]
         table = ok("run", "--estimate", *ROUND, *models)
         assert table.count("$") == 2 * 4
@@ -101,9 +98,7 @@ class TestBudgets:
         assert "fake: max_cost_usd 100.0 is enough: at most 0.00" in text
         assert "fake@seed=1: max_tokens 2,000 may be reached: " in text
 
-    def test_that_of_the_models_file_is_compared_too(
-        self, server: FakeLLM, ingested: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_one_of_the_models_file_counts(self, server: FakeLLM, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         serve_as(server, ingested, monkeypatch, budget={"max_calls": 3, "max_cost_usd": 1})
         text = ok("run", "--estimate", *ROUND, "--model", "fake", "--questions", "3")
         assert "fake: max_calls 3 would be reached: 6 expected" in text

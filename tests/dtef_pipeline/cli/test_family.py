@@ -21,7 +21,6 @@ from dtef_pipeline.tables import COSTS
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
-from tests.dtef_pipeline.cli.test_help import all_options
 from tests.made.responses import response
 from tests.made.rubric_pages import made_tables
 from tests.made.rubric_warehouse import keep, nothing_stored
@@ -45,23 +44,14 @@ def write_costs(house: Warehouse, rows: list[dict[str, Any]], family: str = "rub
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two blueprints in two snapshots, with the tables that roll-ups make of them, and costs that a hand can add up."""
     kept = keep(made_tables(2, 3, 6, snapshots=("2026-01-01", "2026-01-03")), tmp_path_factory.mktemp("made") / "warehouse")
-    warehouse = kept
-    ruled = warehouse.query(lambda connection: build_rule_table(connection, WATCHED), only=WATCHED.reads)
+    ruled = kept.query(lambda connection: build_rule_table(connection, WATCHED), only=WATCHED.reads)
     kept.write("drift_rule", ruled, family="rubric")
-    validity = warehouse.query(lambda made: build_validity_tables(made, nothing_stored), only=JUDGED_READ)
+    validity = kept.query(lambda made: build_validity_tables(made, nothing_stored), only=JUDGED_READ)
     kept.write("rubric_judges", validity["rubric_judges"])
     names = ("role", "model", "answered", "calls", "cost_usd", "unpriced")
     rows = [dict(zip(names, row, strict=True)) | {"prompt_tokens": 1, "completion_tokens": 1} for row in SPENT]
     write_costs(kept, rows)
     return Path(kept.root)
-
-
-def test_option_names_the_families_there_are() -> None:
-    of_families = {words: option.metavar for words, option in all_options() if option.opts == ["--family"]}
-    shown = {words: metavar for words, metavar in of_families.items() if words[0] not in ("preference", "score", "anchors")}
-    assert set(shown) == {("costs",), ("drift",), ("responses",)}
-    assert set(shown.values()) == {"|".join(family.name for family in FAMILIES)}
-    assert "'chess' is not one of survey, rubric" in refused("costs", "--family", "chess")
 
 
 def test_costs_of_rubrics_add_up_by_role_and_what_is_unknown_stays_unknown(house: Warehouse) -> None:
@@ -140,7 +130,7 @@ def test_drift_of_rubrics_has_the_verdict_of_each_model_and_the_rule_of_each_blu
         assert f"{option[0]} works with --by model only" in said
 
 
-def test_drift_of_rubrics_ends_with_exit_code_5_where_nothing_was_compared_and_3_at_a_verdict(
+def test_exit_codes_of_drift_of_rubrics_tell_verdicts_from_nothing_compared(
     house: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert dtef("drift", "--family", "rubric", "--fail-on", "drift").exit_code == 4

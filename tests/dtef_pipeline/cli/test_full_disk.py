@@ -60,7 +60,7 @@ def test_a_place_on_a_full_disk_is_named(
     assert [path.name for path in disk.rglob("*") if path.is_file() and path.stat().st_size == 0 and path.name[0] == "."] == []
 
 
-def test_a_disk_that_fills_up_during_a_run_is_named_and_the_same_command_goes_on(
+def test_a_run_on_a_full_disk_continues_with_the_same_command(
     ingested: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(ingested / "warehouse", disk / "warehouse")

@@ -69,7 +69,7 @@ def ended(model: str, statuses: Sequence[str]) -> pa.Table:
     """Rows of `episodes` with these states, against baseline/a."""
     who = {"league": "poker", "scenario": "made", "version": 1, "persona": "", "model": model, "model_variant": model}
     rows = [{**who, "snapshot": "base", "opponent": "baseline/a", "status": status} for status in statuses]
-    return pa.table([pa.array([row.get(one.name) for row in rows], one.type) for one in EPISODES], schema=EPISODES)
+    return pa.Table.from_pylist(rows, schema=EPISODES)
 
 
 def test_a_row_says_how_many_of_its_episodes_were_played_and_what_ended_the_others(house: Warehouse) -> None:
@@ -106,8 +106,7 @@ def test_rows_of_several_snapshots_name_them_and_one_can_be_chosen(house: Wareho
     """The results of a later run stood among others of `base`, and nothing told them apart."""
     rows = [{**row, "snapshot": "later"} for row in scored_games("little", "baseline/a", {1: (1, 2), 2: (3, 4)})]
     at = LEAGUE_SPACE.levels("poker/made")
-    arrays = [pa.array([row.get(one.name) for row in rows], one.type) for one in EPISODE_SCORES]
-    house.write("episode_scores", pa.table(arrays, schema=EPISODE_SCORES), **at, snapshot="later")
+    house.write("episode_scores", pa.Table.from_pylist(rows, schema=EPISODE_SCORES), **at, snapshot="later")
     with house.connect() as connection:
         house.write("persona_results", compute_game_results(connection))
     found = {row["player"]: (row["snapshot"], row["mean"]) for row in strict(ok(*BOARD, "--json"))}

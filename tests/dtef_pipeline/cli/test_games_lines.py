@@ -15,8 +15,10 @@ from dtef_pipeline.games.contract import SpokenScenario
 from tests.dtef_pipeline.cli.commands import ok
 from tests.made.made_games import ShowCards
 from tests.made.negotiations import an_allocation
+from tests.made.shared_cases import cases_beside
 from tests.strict_json import strict
 
+CASES = cases_beside(__file__)
 SPOKEN = ("games", "play", "allocation", "--players", "human,baseline/silent", "--json")
 
 
@@ -25,17 +27,7 @@ def an_allocation_of_seed_1() -> tuple[Any, Any]:
     return game, game.reset(1)
 
 
-@pytest.mark.parametrize(
-    ("text", "commands"),
-    [
-        ("draw; ; hint;", ["draw", "hint"]),
-        ('{"words": "a;b", "accept": true}; no', ['{"words": "a;b", "accept": true}', "no"]),
-        ('{"propose": {"A": ["x;}"]; "B": []}};x', ['{"propose": {"A": ["x;}"]; "B": []}}', "x"]),
-        ('say "one; two"; it\'s mine; 5"; 6', ['say "one; two"', "it's mine", '5"', "6"]),
-        ('{"a\\"b;": 1}; c', ['{"a\\"b;": 1}', "c"]),
-        ("}; a", ["}", "a"]),
-    ],
-)
+@pytest.mark.parametrize(("text", "commands"), CASES["a_semicolon_within_braces_or_quotes_parts_no_commands"])
 def test_a_semicolon_within_braces_or_quotes_parts_no_commands(text: str, commands: list[str]) -> None:
     assert split_commands(text) == commands
 

@@ -1,4 +1,4 @@
-"""`dtef --help` names every command in a whole sentence and is quick because it loads little; every option has a help text."""
+"""`dtef --help` names every command and loads little, every option has a help text, and `dtef explain NAME` explains columns."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from dtef_pipeline.cli import main
+from dtef_pipeline.cli.families import family_record, find_columns, list_board_names
 from dtef_pipeline.families import FAMILIES
+from dtef_pipeline.survey.boards.meanings import list_board_columns
+from dtef_pipeline.survey.boards.survey_boards import PUBLISHED
 from dtef_pipeline.survey.tables import METRICS
 from tests.dtef_pipeline.cli.commands import ok, refused
+from tests.strict_json import strict
 
 
 def all_commands(group: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -36,11 +40,6 @@ class TestHelp:
     def test_help_lists_every_command(self) -> None:
         text = ok("--help")
         assert isinstance(main, click.Group)
-        assert set(main.commands) == {
-            *("survey", "rubric", "qa", "games", "preference"),
-            *("report", "costs", "drift", "explain", "sql", "responses", "export", "import", "models", "score", "anchors"),
-            *("doctor", "ui", "api", "tokens"),
-        }
         for name, command in main.commands.items():
             assert re.search(rf"^  {name} +\S", text, re.MULTILINE), name
             assert command.help
@@ -67,18 +66,8 @@ class TestHelp:
         assert len(options) > 50
         assert [(*words, *option.opts) for words, option in options if not option.help] == []
 
-    @pytest.mark.parametrize(
-        "words",
-        [
-            ("run", "--round", "GD4"),
-            (
-                "board",
-                "--refresh",
-            ),
-            ("board",),
-        ],
-    )
-    def test_an_unknown_metric_is_refused_with_exit_code_2(
+    @pytest.mark.parametrize("words", [("run", "--round", "GD4"), ("board", "--refresh"), ("board",)])
+    def test_an_unknown_metric_is_refused(
         self, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("DTEF_WAREHOUSE", str(tmp_path))
@@ -105,3 +94,44 @@ class TestHelp:
             "resources",
         }
         assert len(done.stderr.splitlines()) < 250
+
+
+def test_every_column_of_every_board_has_a_meaning() -> None:
+    for view in PUBLISHED:
+        assert {*list_board_columns(view.name)} <= {"question", *find_columns(f"survey/{view.name}")}, view.name
+    for family in FAMILIES:
+        for view in family_record(family.name).boards:
+            columns = find_columns(f"{family.name}/{view.name}")
+            assert {*view.columns} <= {"question", *columns}, view.name
+    for name in list_board_names():
+        columns = find_columns(name)
+        assert columns, name
+        assert [column for column, meaning in columns.items() if len(meaning) < 4] == [], name
+
+
+def test_explain_prints_a_row_for_each_column() -> None:
+    rows = strict(ok("explain", "survey/gaps", "--json"))
+    assert [*rows[0]] == ["column", "meaning"]
+    assert {row["column"] for row in rows} == {*find_columns("survey/gaps")}
+    assert "p_adjusted" in ok("explain", "survey/gaps")
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_and_the_place_of_the_list() -> None:
+    message = refused("explain", "gaps")
+    assert "Did you mean survey/gaps?" in message
+    assert "`dtef explain`" in message
+    assert len(message) < 200
+    assert [row["name"] for row in strict(ok("explain", "--json"))] == list_board_names()
+    assert "Did you mean rubric_board" in refused("explain", "rubricboard")
+
+
+def test_a_view_without_rows_says_which_option_left_them_out(reading: Path) -> None:
+    assert "--context 2 leaves only one: leave --context out" in refused("board", "--by", "context", "--context", "2")
+    assert "nothing is scored for --condition x/y" in refused("board", "--by", "comparisons", "--condition", "x/y")
+
+
+def test_baselines_have_no_verdict_on_context(reading: Path) -> None:
+    lines = ok("board", "--by", "context").splitlines()
+    (uniform,) = [line for line in lines if line.strip().startswith("baseline/uniform")]
+    assert not re.search("undecided|stereotype|adapting|hurt", uniform)
+    assert re.search("undecided|stereotype|adapting|hurt", next(line for line in lines if line.strip().startswith("fake")))

@@ -18,9 +18,7 @@ from tests.made.responses import stored
 
 
 class TestKilled:
-    def test_what_was_committed_is_never_asked_again_and_no_row_is_lost_or_doubled(
-        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_nothing_committed_is_asked_again_or_lost(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         prompts, draws = 15, 3
         total = prompts * draws
         what = ["--model", "fake", "--context", "0", "--draws", str(draws), "--limit", f"fake={prompts}"]

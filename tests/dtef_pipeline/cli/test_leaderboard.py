@@ -62,10 +62,8 @@ class TestLeaderboard:
         assert "metric 'kl': allowed: js" in refused("board", "--metric", "kl")
         assert "--targets: 'some' is not one of 'clean', 'all'" in refused("board", "--targets", "some")
 
-    def test_a_round_without_scores_is_named_with_those_that_have_some(self, reading: Path) -> None:
+    def test_unknown_rounds_and_snapshots_are_answered_with_the_known_ones(self, reading: Path) -> None:
         assert "no scores of round S9; scored so far: S1" in refused("board", "--round", "S9")
-
-    def test_an_unknown_snapshot_is_answered_with_the_snapshots_alone(self, reading: Path) -> None:
         message = refused("board", "--snapshot", "nope")
         assert "snapshots 2026-01-01" in message
         assert "conditions " not in message
@@ -76,7 +74,7 @@ class TestLeaderboard:
         assert re.search(r"no results in .* yet: .*`dtef run", refused("report", "--out", ingested / "site"))
 
 
-def test_two_served_models_of_one_snapshot_are_reported(scored: Path, state: Path) -> None:
+def test_two_served_models_of_a_snapshot_are_named(scored: Path, state: Path) -> None:
     """They were one row, without a word."""
     shutil.copytree(scored, state, dirs_exist_ok=True)
     for file in (state / "warehouse" / "predictions").rglob("*.parquet"):

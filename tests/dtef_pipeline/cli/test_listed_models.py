@@ -1,14 +1,17 @@
-"""`dtef models` and `dtef doctor` say by which transport and at which address a model is asked, and show nothing secret."""
+"""How models are named and listed: by which transport and at which address a model is asked, and nothing secret."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+import yaml
 
 from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.cli.models import resolve_model_names
 from resources.gateway.model_checks import resolve_route
-from tests.dtef_pipeline.cli.commands import ok
+from tests.dtef_pipeline.cli.commands import ok, refused
+from tests.made.qa_files import write_sums
 from tests.strict_json import strict
 
 PLANTED = "planted-7f3a9c"
@@ -49,3 +52,16 @@ def test_each_model_is_listed_with_its_transport_and_address() -> None:
 def test_a_password_longer_than_any_message_is_not_shown_in_part() -> None:
     spec = ModelSpec(name="m", model="openai/m", api_base=f"http://me:{PLANTED}{'x' * 5_000}@gpu-box:8000/v1")
     assert resolve_route(spec, {})[1] == "http://[...]@gpu-box:8000/v1"
+
+
+def test_provider_and_name_are_a_litellm_string_unless_a_model_has_it(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (state / "models.yaml").write_text(yaml.safe_dump({"models": {"own:mine": {"model": "openai/x"}}}), encoding="utf-8")
+    monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
+    given = ["openai:gpt-4o-mini", "groq:meta-llama/llama-4@temperature=0.7", "own:mine", "own:mine@temperature=0.7", "a b:c"]
+    assert resolve_model_names(given) == ("openai/gpt-4o-mini", "groq/meta-llama/llama-4@temperature=0.7", *given[2:])
+
+
+def test_estimate_takes_it(state: Path) -> None:
+    ok("qa", "add", "gsm8k", write_sums(state / "sums.jsonl"))
+    assert "openai/gpt-4o-mini" in ok("qa", "run", "--estimate", "--model", "openai:gpt-4o-mini", "--judge", "none")
+    assert "no model or collection 'a b:c'" in refused("qa", "run", "--estimate", "--model", "a b:c", "--judge", "none")

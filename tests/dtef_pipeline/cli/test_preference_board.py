@@ -13,10 +13,12 @@ import pytest
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.preference.metric_agreement import METRIC_QUERY_COLUMNS as METRICS_READ
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
+from dtef_pipeline.qa.tables import QA_BOARD
 from resources.settings import Settings
 from resources.votes.vote_store import VoteStore
 from resources.warehouse import TABLES, Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused, skip_site, write_panel
+from tests.made.qa_scores import table_of
 from tests.made.stored_votes import add_judged, store_votes
 from tests.strict_json import strict
 
@@ -31,22 +33,13 @@ def voted(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     store_votes(160, PLAYERS, suite="made", reviewers=8)
     store_votes(40, PLAYERS, suite="other", reviewers=8)
     store_votes(40, PLAYERS, suite="judged", reviewer_kind="judge")
-    schema = TABLES["qa_board"].schema
-    assert schema is not None
-    base = dict.fromkeys(schema.names) | {
-        "cut": "overall",
-        "suite": "made",
-        "condition": "plain",
-        "metric": "accuracy",
-        "measured_by": "",
-        "snapshots": [],
-    }
+    base = {"cut": "overall", "suite": "made", "condition": "plain", "metric": "accuracy", "measured_by": "", "snapshots": []}
     order = [1, 0, *range(2, 9)]
     rows = [
         base | {"model": one, "model_variant": one, "score": 1 - place / 10} for one, place in zip(PLAYERS, order, strict=True)
     ]
     rows += [row | {"metric": name, "score": score} for name, score in (("even", 0.5), ("unknown", None)) for row in rows]
-    Warehouse(str(state / "warehouse")).write("qa_board", pa.Table.from_pylist(rows, schema=schema))
+    Warehouse(str(state / "warehouse")).write("qa_board", table_of(rows, QA_BOARD))
     skip_site(monkeypatch)
     ok("preference", "board", "--refresh")
     return state
@@ -111,9 +104,7 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
     assert "makes it again: dtef preference board --refresh" in damaged.stderr
 
 
-def test_a_roll_up_by_item_at_equal_length_with_weights_stands_in_its_rows(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_roll_up_by_item_at_equal_length_with_weights_says_so(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With votes of a judge beside people's, weights ended in a failed run; items and length were options of `fit` alone."""
     store_votes(60, reviewers=6)
     store_votes(40, suite="other", reviewers=6)

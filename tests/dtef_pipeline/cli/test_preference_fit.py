@@ -84,7 +84,6 @@ ALWAYS_FIRST = "<reflection>The first.</reflection><classification>CLASS_A</clas
 
 @pytest.fixture
 def paired(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
     responses = written(items=6)
     with VoteStore(Settings.read_environment().responses_url) as store:
         store.add_pairs(responses, make_new_pairs(responses), user="test")
@@ -121,20 +120,15 @@ def test_a_text_without_a_verdict_is_no_vote_and_a_rerun_buys_nothing(paired: Pa
     assert ok("preference", "votes").strip() == "There are no votes."
 
 
-def test_a_budget_ends_judging_and_a_model_that_writes_nothing_is_refused(
-    paired: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_budget_ends_judging_and_a_baseline_is_refused(paired: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said, asked = judged(paired, monkeypatch, lambda call: ALWAYS_FIRST, "--max-calls", "2")
     assert asked == 2
     assert "because there was no verdict: budget" in said
     assert "without a server" in refused("preference", "vote", "--judge", "baseline/uniform")
 
 
-def test_a_judge_says_what_it_judges_of_its_own_maker_and_can_leave_it_out(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_judge_reports_pairs_of_its_own_maker_or_skips_them(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model judged its own responses without a word."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
     responses = written(("alpha", "beta", "openai/fake[temperature=1]"), items=3)
     with VoteStore(Settings.read_environment().responses_url) as store:
         store.add_pairs(responses, make_new_pairs(responses, per_item=3), user="test")

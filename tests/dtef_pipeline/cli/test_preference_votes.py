@@ -1,31 +1,23 @@
-"""`dtef preference`: pairs of stored responses of every family, votes, files and pages."""
+"""`dtef preference`: pairs of stored responses of every family, votes, pages, and files of votes that come in and go out."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from dtef_pipeline.preference.votes import Ballot
 from resources.votes.vote_store import VoteStore, read_player_votes
-from resources.warehouse import TABLES, Warehouse
+from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import ok, refused
+from tests.made.qa_scores import keep_in
 from tests.made.voted import VOTES, need_votes, real_votes
 
 MODELS = ("one", "two", "three")
-
-
-def keep(house: Warehouse, table: str, rows: Sequence[Mapping[str, Any]], **levels: str) -> None:
-    """Rows of a table, with nulls where nothing is said."""
-    schema = TABLES[table].schema
-    assert schema is not None
-    whole = [dict.fromkeys(schema.names) | dict(row) for row in rows]
-    house.write(table, pa.Table.from_pylist(whole, schema=schema), **levels)
 
 
 def asked(model: str, draw: int = 0) -> dict[str, Any]:
@@ -44,44 +36,28 @@ def asked(model: str, draw: int = 0) -> dict[str, Any]:
 
 @pytest.fixture
 def house(state: Path) -> Warehouse:
-    house = Warehouse(str(state / "warehouse"))
     question = {"suite": "made", "part": "all", "item_id": "1", "condition": "plain", "prompt_id": "p"}
     said = [{"role": "system", "text": "Be brief."}, {"role": "user", "text": "What is it?"}]
-    keep(house, "qa_prompts", [question | {"messages": said}], suite="made", part="all")
-    rows = [question | asked(model) for model in MODELS]
-    rows += [question | asked("four") | {"call_status": "error", "response": None}]
-    keep(house, "qa_responses", rows, suite="made", part="all", snapshot="base")
-    prompt = {
-        "blueprint": "b",
-        "prompt": "hello",
-        "snapshot": "base",
-        "status": "ok",
-        "transcript": [*said, {"role": "assistant", "text": "x"}],
-    }
-    rows = [
-        prompt
-        | {
-            "system_index": system,
-            "text": f"{model} says {system == 0} {model[::-1]}",
-            "request_keys": ["k1", "k2"],
-            **_of(asked(model)),
-        }
+    of_questions = [question | asked(model) for model in MODELS]
+    of_questions.append(question | asked("four") | {"call_status": "error", "response": None})
+    prompt = {"blueprint": "b", "prompt": "hello", "snapshot": "base", "status": "ok", "request_keys": ["k1", "k2"]}
+    prompt["transcript"] = [*said, {"role": "assistant", "text": "x"}]
+    of_rubrics = [
+        prompt | {"system_index": system, "text": f"{model} says {system == 0} {model[::-1]}", **_of(asked(model))}
         for model in MODELS
         for system in (None, 0)
     ]
-    keep(house, "rubric_responses", rows, blueprint="b", snapshot="base")
     place = {"round": "GD1", "segment": "country:x", "context_level": "0", "condition": "c", "prompt_id": "p"}
-    keep(
-        house,
-        "blueprints",
-        [place | {"question_id": f"q{at}", "system": "S", "user": "How many?"} for at in range(2)],
-        round="GD1",
-        segment="country:x",
-    )
     # Both questions stand in one request.
-    rows = [place | {"question_id": f"q{at}"} | asked(model) for model in MODELS for at in range(2)]
-    keep(house, "predictions", rows, round="GD1", segment="country:x", snapshot="base")
-    return house
+    asked_of = [place | {"question_id": f"q{at}", "system": "S", "user": "How many?"} for at in range(2)]
+    tables = {
+        "qa_prompts": [question | {"messages": said}],
+        "qa_responses": of_questions,
+        "rubric_responses": of_rubrics,
+        "blueprints": asked_of,
+        "predictions": [one | asked(model) for model in MODELS for one in asked_of],
+    }
+    return keep_in(state / "warehouse", tables)
 
 
 def _of(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,7 +208,7 @@ def test_a_csv_without_responses_counts_and_is_not_served(state: Path) -> None:
 FORM = "You may think first, in a few sentences. Then end your reply with a line of the form ACTION."
 
 
-def keep_episodes(house: Warehouse) -> None:
+def keep_episodes(folder: Path) -> None:
     """One item, played by two models as themselves and by one of them as a persona; the opponent writes too."""
     place = {"league": "poker", "scenario": "kuhn", "version": 1, "item_id": "17/0/baseline/random"}
     rows, turns = [], []
@@ -248,24 +224,20 @@ def keep_episodes(house: Warehouse) -> None:
                 "request_key": f"{name} {persona} {turn}",
                 "reaction": f"Pot {turn + 2}.\n\n{FORM}" if mine else "hidden",
             }
-    keep(house, "episodes", rows, league="poker", scenario="kuhn", snapshot="base")
-    keep(house, "episode_turns", turns, league="poker", scenario="kuhn", snapshot="base")
     seen = {"role": "user", "text": "You hold a king."}
     prompts = [
         place | {"persona": persona, "messages": [{"role": "system", "text": system}, seen]}
         for persona, system in (("", f"The rules.\n\n{FORM}"), ("calm:v2", "You are calm. The rules."))
     ]
-    keep(house, "episode_prompts", prompts, league="poker", scenario="kuhn")
+    keep_in(folder, {"episodes": rows, "episode_turns": turns, "episode_prompts": prompts})
 
 
-def test_episodes_of_one_deal_seat_and_opponent_become_pairs_of_transcripts(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_episodes_of_one_deal_and_opponent_become_pairs(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DTEF_PERSONAS", str(state / "personas"))
     (state / "personas").mkdir(parents=True)
     calm = '{"id": "calm", "version": 2, "status": "approved", "display_name": "Calm Carl", "system_prompt": "Be calm."}'
     (state / "personas" / "calm.yaml").write_text(calm, encoding="utf-8")
-    keep_episodes(Warehouse(str(state / "warehouse")))
+    keep_episodes(state / "warehouse")
     assert "3 new pairs of 3 responses" in ok("preference", "pairs", "--family", "games", "--pattern", "poker/kuhn")
     with store(state) as votes:
         (item,) = {pair.item_id for pair in votes.pairs("games")}
@@ -279,3 +251,96 @@ def test_episodes_of_one_deal_seat_and_opponent_become_pairs_of_transcripts(
     }
     ok("preference", "vote", "--reviewer", "zoe", "--out", state / "to_zoe")
     assert "I bet, says [model]" in (state / "to_zoe" / "votes.html").read_text(encoding="utf-8")
+
+
+def test_a_vote_reported_from_the_other_side_is_the_same_vote(state: Path) -> None:
+    (state / "v.csv").write_text("left,right,choice,reviewer_id\nx,y,A,r\ny,x,B,r\nx,y,A,r\n")
+    assert "2 responses, 1 pair, 1 vote added" in ok("import", "votes", state / "v.csv")
+
+
+def test_a_csv_holds_no_votes_under_the_id_of_a_judge(state: Path) -> None:
+    (state / "v.csv").write_text("left,right,choice,reviewer_id\nx,y,A,r\nx,y,A,pairs(openai/x)#844a6136\n")
+    said = " ".join(refused("import", "votes", state / "v.csv").split())
+    assert re.search(r"v\.csv:3: reviewer_id: the id 'pairs\(openai/x\)#844a6136' belongs to a judge", said)
+
+
+def test_rows_end_where_lines_of_a_csv_end(state: Path) -> None:
+    (state / "v.csv").write_text("left,right,choice\nx\x85z,y\x0cw\u2028v,A\n", encoding="utf-8")
+    assert "1 vote added" in ok("import", "votes", state / "v.csv")
+    with VoteStore(state / "responses.sqlite") as votes:
+        (vote,) = read_player_votes(votes)
+    assert {vote.left, vote.right} == {"x\x85z", "y\x0cw\u2028v"}
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        ('{"prompt_id": 1, "model": "y", "text": null}', r"r\.jsonl:2: no text; got 'null'; allowed: a text"),
+        ('{"prompt_id": 1, "model": "y"}', r"r\.jsonl:2: no text; got 'nothing'"),
+        ('{"prompt_id": 1, "model": "x", "text": "other"}', r"r\.jsonl:2: prompt_id 1 and model x: there already"),
+        ('{"prompt_id": 1, "model": "y", "text": "b", "text": "c"}', r"r\.jsonl:2: is not JSON .the key 'text' is given twice"),
+        ('{"prompt_id": 1, "model": "y", "text": "b", "maker": 3}', r"r\.jsonl:2: no maker; got '3'"),
+    ],
+)
+def test_responses_of_a_csv_are_read_strictly(state: Path, second: str, said: str) -> None:
+    (state / "v.csv").write_text("left,right,choice,prompt_id\nx,y,A,1\n")
+    (state / "r.jsonl").write_text('{"prompt_id": 1, "model": "x", "text": "a"}\n' + second)
+    command = ("import", "votes", state / "v.csv", "--responses", state / "r.jsonl")
+    assert re.search(said, " ".join(refused(*command).split()))
+
+
+def test_an_export_has_the_ending_of_json_lines(state: Path) -> None:
+    for name in ("x.csv", "x.json", "x", "x.gz"):
+        assert "allowed endings: .jsonl, .jsonl.gz" in refused("export", "votes", state / name)
+        assert not (state / name).exists()
+
+
+def computed(name: str, share: float) -> dict[str, Any]:
+    return asked(name) | {"model": name, "model_variant": f"{name}[seed=1]", "response": f"[{share}, {100 - share}]"}
+
+
+@pytest.fixture
+def baselines(state: Path) -> Warehouse:
+    place = {
+        "round": "GD1",
+        "segment": "country:x",
+        "context_level": "0",
+        "condition": "c",
+        "prompt_id": "p",
+        "question_id": "q",
+    }
+    rows = [asked("one"), computed("baseline/uniform", 13.861358859921921), computed("baseline/other", 20.123)]
+    tables = {
+        "blueprints": [place | {"system": "S", "user": "How many?"}],
+        "predictions": [place | row for row in rows],
+    }
+    return keep_in(state / "warehouse", tables)
+
+
+def test_baselines_stand_in_no_pair_unless_they_are_let_in(baselines: Warehouse, state: Path) -> None:
+    """Nearly all pairs of surveys were of two baselines, and were served first."""
+    assert "0 new pairs of 1 response\n" in ok("preference", "pairs", "--family", "survey")
+    only = ("--model", "baseline/uniform", "--model", "baseline/other")
+    assert "there are baselines, which are paired with --baselines" in " ".join(
+        refused("preference", "pairs", "--family", "survey", *only).split()
+    )
+    assert "--baselines" not in refused("preference", "pairs", "--family", "survey", "--pattern", "other/*")
+    assert "3 new pairs of 3 responses" in ok("preference", "pairs", "--family", "survey", "--baselines")
+    ok("preference", "vote", "--reviewer", "zoe", "--out", state / "page")
+    page = (state / "page" / "votes.html").read_text(encoding="utf-8")
+    assert "13.86, 86.14" in page
+    assert "13.861" not in page
+
+
+def test_votes_of_elsewhere_can_be_listed_and_served(state: Path) -> None:
+    """The family was refused here alone."""
+    (state / "v.csv").write_text("prompt_id,left,right,choice\n1,x,y,A\n")
+    lines = [{"prompt_id": "1", "model": model, "text": text} for model, text in (("x", "One."), ("y", "Two."))]
+    (state / "r.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    ok("import", "votes", state / "v.csv", "--responses", state / "r.jsonl")
+    of = ("--family", "elsewhere")
+    assert len(json.loads(ok("preference", "votes", *of, "--json"))) == 1
+    assert json.loads(ok("preference", "votes", "--family", "qa", "--json")) == []
+    assert "1 pair;" in ok("preference", "vote", "--out", state / "page", "--reviewer", "zoe", *of)
+    said = " ".join(refused("preference", "votes", "--family", "others").split())
+    assert "survey, rubric, qa, games, elsewhere" in said

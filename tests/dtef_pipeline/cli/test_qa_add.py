@@ -104,15 +104,7 @@ class TestCheck:
         result = dtef("score", tmp_path / "talks.json", "--corpus", tmp_path / "page.json", "--out", tmp_path / "out")
         assert (result.exit_code, result.stdout.splitlines()[0][:30]) == (1, "score:      1.000 over 2 quest")
 
-    def test_an_answer_that_cannot_be_read_leaves_its_item_and_is_counted_as_an_answer(self, tmp_path: Path) -> None:
-        item = {"question": {"text": "Cold?", "type": "Yes/No", "metric": "yes"}, "answers": [{"answer": "yes"}, 3, {}]}
-        (tmp_path / "talks.json").write_text(json.dumps({"qa_pairs": [item]}), encoding="utf-8")
-        last = dtef("qa", "check", "socioscope", tmp_path / "talks.json").stdout.splitlines()[-1]
-        assert last == "1 item (1 Yes/No), 2 answers left out"
-
-    def test_a_file_without_an_interview_is_one_warning_and_a_corpus_without_some_names_them_in_order(
-        self, tmp_path: Path
-    ) -> None:
+    def test_missing_interviews_are_named_once_and_in_order(self, tmp_path: Path) -> None:
         asked = {"text": "Cold?", "type": "Yes/No", "metric": "yes"}
         pairs = [{"question": asked, "evidence": [{"file": "gone.csv", "turn": at}], "quotes": ["It was."]} for at in range(4)]
         (tmp_path / "talks.json").write_text(json.dumps({"qa_pairs": pairs}), encoding="utf-8")
@@ -138,39 +130,27 @@ class TestCheck:
 
 
 @pytest.mark.parametrize("command", ["check", "add"])
-class TestRefused:
-    def test_a_suite_that_is_unknown(self, state: Path, command: str) -> None:
-        told = refused("qa", command, "mnlu", SAMPLES / "mmlu")
-        assert "'mnlu'; known: " in told
-        assert "mmlu" in told
-        assert list(state.iterdir()) == []
-
-    def test_a_path_where_nothing_is(self, state: Path, command: str) -> None:
-        assert "none.jsonl" in refused("qa", command, "gsm8k", state / "none.jsonl")
-
-    def test_a_file_of_suites_that_is_broken(self, state: Path, command: str) -> None:
-        (state / "suites.yaml").write_text(OWN_SUITES.replace("numeric]", "numeric]\n    licens: mine"), encoding="utf-8")
-        told = refused("qa", command, "oars", SAMPLES / "gsm8k", "--suites", state / "suites.yaml")
-        assert "licens" in told
-        assert "suites.yaml" in told
+def test_unknown_suites_missing_paths_and_broken_files_of_suites_are_refused(state: Path, command: str) -> None:
+    told = refused("qa", command, "mnlu", SAMPLES / "mmlu")
+    assert "'mnlu'; known: " in told
+    assert "mmlu" in told
+    assert "none.jsonl" in refused("qa", command, "gsm8k", state / "none.jsonl")
+    assert list(state.iterdir()) == []
+    (state / "suites.yaml").write_text(OWN_SUITES.replace("numeric]", "numeric]\n    licens: mine"), encoding="utf-8")
+    told = refused("qa", command, "oars", SAMPLES / "gsm8k", "--suites", state / "suites.yaml")
+    assert "licens" in told
+    assert "suites.yaml" in told
 
 
 class TestNothingToAdd:
-    @pytest.mark.parametrize("content", ["", "\n", "{oops\n"])
-    def test_a_file_without_an_item_changes_nothing(self, state: Path, content: str) -> None:
-        (state / "sums.jsonl").write_text(content, encoding="utf-8")
-        assert "no item of it can be used; `dtef qa check` lists all that is wrong" in refused(
-            "qa", "add", "gsm8k", state / "sums.jsonl"
-        )
-        assert not (state / "warehouse").exists()
-
-    def test_strictly_a_bad_row_changes_nothing(self, state: Path) -> None:
-        told = refused("qa", "add", "gsm8k", bad_sums(state), "--strict")
-        assert "bad.jsonl:2: " in told
-        assert not (state / "warehouse").exists()
-
-    def test_items_about_interviews_are_not_taken_without_these(self, state: Path) -> None:
-        """They made a part that could not be asked, and that of an earlier `add` lost its documents."""
+    def test_nothing_is_stored_of_files_that_cannot_be_used(self, state: Path) -> None:
+        """Items about interviews without these made a part that could not be asked, and an earlier one lost its documents."""
+        for content in ("", "\n", "{oops\n"):
+            (state / "sums.jsonl").write_text(content, encoding="utf-8")
+            assert "no item of it can be used; `dtef qa check` lists all that is wrong" in refused(
+                "qa", "add", "gsm8k", state / "sums.jsonl"
+            )
+        assert "bad.jsonl:2: " in refused("qa", "add", "gsm8k", bad_sums(state), "--strict")
         told = refused("qa", "add", "socioscope", SAMPLES / "socioscope" / "questions.json")
         assert "socioscope needs --corpus" in told
         assert not (state / "warehouse").exists()

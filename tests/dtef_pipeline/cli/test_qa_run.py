@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused, skip_site, use
+from tests.dtef_pipeline.cli.commands import PRICES, dtef, name_panel, ok, refused, serve_as, skip_site, use
 from tests.fake_llm_server import Call, FakeLLM
 from tests.made.qa_files import right_reply, write_choices, write_sums
+from tests.made.shared_cases import cases_beside
 from tests.strict_json import strict
 
-ANSWER_AND_BATTERY_COLUMNS = ("--model", "answerer", "--judge", "none", "--no-roll-ups")
+CASES = cases_beside(__file__)
+UNJUDGED = ("--model", "answerer", "--judge", "none", "--no-roll-ups")
 
 
 def replied(call: Call) -> str:
@@ -63,18 +64,14 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     with FakeLLM(reply=replied) as server, pytest.MonkeyPatch.context() as patch:
         use(folder, patch)
         skip_site(patch)
-        spec = {"api_base": server.base_url, "retries": 1, "input_price": 1.0, "output_price": 2.0}
-        models = {name: {"model": f"openai/{name}", **spec} for name in ("answerer", "judge")}
-        (folder / "models.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
-        patch.setenv("DTEF_MODELS", str(folder / "models.yaml"))
-        patch.setenv("OPENAI_API_KEY", "planted-key")
+        serve_as(server, folder, patch, "answerer", "judge", **PRICES)
         choices, sums = write_choices(folder / "choices"), write_sums(folder / "sums.jsonl")
         story = Story(folder, server)
         story.tell("choices added", "add", "mmlu", choices)
         story.tell("sums added", "add", "gsm8k", sums)
         story.tell("nobody named", "run", "--judge", "judge", "--snapshot", "empty", "--part", "gsm8k/*", "--no-roll-ups")
-        story.tell("first", "run", *ANSWER_AND_BATTERY_COLUMNS)
-        story.tell("again", "run", *ANSWER_AND_BATTERY_COLUMNS)
+        story.tell("first", "run", *UNJUDGED)
+        story.tell("again", "run", *UNJUDGED)
         judging = ("run", "--from", "judge", "--part", "gsm8k/*", "--judge", "judge", "--no-roll-ups")
         story.tell("judged", *judging)
         story.tell("rejudged", *judging, "--rejudge", "second")
@@ -141,35 +138,27 @@ def test_no_calls_are_made_where_nobody_can_judge(told: Story, judge: tuple[str,
     assert len(told.server.calls) == before
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("run", "--suite", "mnlu", *ANSWER_AND_BATTERY_COLUMNS), "--suite 'mnlu' matches none; known: mmlu"),
-        (("run", "--part", "wind", *ANSWER_AND_BATTERY_COLUMNS), "--part 'wind' matches none; known: mmlu/winds"),
-        (
-            ("run", "--suite", "gsm8k", "--part", "winds", *ANSWER_AND_BATTERY_COLUMNS),
-            "--part 'winds' matches none; known: gsm8k/all",
-        ),
-        (("run", "--model", "nobody", "--judge", "none"), "no model or collection 'nobody'"),
-        (("run", *ANSWER_AND_BATTERY_COLUMNS, "--snapshot", "a/b"), "snapshot"),
-        (("run", *ANSWER_AND_BATTERY_COLUMNS, "--max-calls", "jugde=1"), "the budget of 'jugde' limits nothing in this run"),
-        (("run", *ANSWER_AND_BATTERY_COLUMNS, "--max-calls", "judge=x"), "a whole number of 0 or more"),
-        (("run", *ANSWER_AND_BATTERY_COLUMNS, "--few-shot", "-1"), "--few-shot"),
-        (("run", *ANSWER_AND_BATTERY_COLUMNS, "--template", "essay"), "'letters', 'parens', 'cot'"),
-        (("remove", "winds"), "PART 'winds' matches none; known: mmlu/winds"),
-        (("remove",), "missing PART"),
-    ],
-)
-def test_what_is_wrong_is_stated_with_what_is_allowed(told: Story, words: tuple[str, ...], message: str) -> None:
+@pytest.mark.parametrize(("command", "message"), CASES["faults_are_stated_with_what_is_allowed"])
+def test_faults_are_stated_with_what_is_allowed(told: Story, command: str, message: str) -> None:
     before = len(told.server.calls)
-    assert message in " ".join(refused("qa", *words).replace("\n", " ").split())
+    assert message in " ".join(refused("qa", *command.split()).replace("\n", " ").split())
     assert len(told.server.calls) == before
 
 
 def test_what_one_part_cannot_be_asked_is_its_failure_and_no_others(told: Story) -> None:
     """Sums have no options to rotate; birds have two examples."""
-    result = dtef("qa", "run", "--part", "gsm8k/*", "--part", "sea_birds", "--order", "rotated-1", *ANSWER_AND_BATTERY_COLUMNS)
+    result = dtef("qa", "run", "--part", "gsm8k/*", "--part", "sea_birds", "--order", "rotated-1", *UNJUDGED)
     assert result.exit_code == 1
     assert "the others are done: gsm8k/all (order rotated-1 " in result.stderr
     assert "1 of 2 parts, snapshot base" in result.stdout
     assert strict(ok("sql", "SELECT count(*) AS n FROM qa_items", "--json"))[0]["n"] == 8
+
+
+def test_budgets_and_the_day_of_judges_are_compared_with_the_estimate(told: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    name_panel(told.folder, monkeypatch, qa={"daily_budget": 0.0001})
+    estimate = ("run", "--estimate", "--model", "answerer", "--part", "gsm8k/*", "--snapshot", "later", "--max-calls", "100")
+    said = ok("qa", *estimate, "--judge", "judge")
+    assert "1 part, 3 responses, snapshot later" in said
+    assert "daily_budget of judges 0.0001 would be reached" in said
+    assert "max_calls 100 is enough: at most 15" in said
+    assert {row["role"] for row in strict(ok("qa", *estimate, "--judge", "none", "--json"))} == {"candidate"}

@@ -85,9 +85,7 @@ class TestGiven:
         assert "got 'gone.csv'; allowed: a file of the transcripts" in " ".join(result.stderr.split())
         assert "of no interview" in next(out.glob("*-scores.svg")).read_text(encoding="utf-8")
 
-    def test_no_results_are_replaced_even_within_a_second(
-        self, files: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_no_results_are_ever_replaced(self, files: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
         class Stopped(datetime):
             @classmethod
             def now(cls, tz: Any = None) -> datetime:
@@ -104,7 +102,7 @@ class TestGiven:
         ]
         assert len(list(out.glob("*.svg"))) == 6
 
-    def test_nothing_but_results_is_written_and_no_state_is_needed(
+    def test_only_results_are_written_without_a_state(
         self, files: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for name in ("DTEF_WAREHOUSE", "DTEF_RESPONSES", "DAGSTER_HOME"):

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-import yaml
 
-from tests.dtef_pipeline.cli.commands import dtef, ok, use
+from tests.dtef_pipeline.cli.commands import PRICES, dtef, ok, serve_as, use
 from tests.fake_llm_server import Call, FakeLLM
 from tests.made.qa_files import right_reply, write_sums
 
@@ -36,12 +35,8 @@ def replied(call: Call) -> str:
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
     with FakeLLM(reply=replied) as server:
         use(tmp_path, monkeypatch)
-        spec = {"api_base": server.base_url, "retries": 1, "input_price": 1.0, "output_price": 2.0}
-        models = {f"openai/{name}": spec for name in ("cand-a", "cand-b", "judge")}
-        path = tmp_path / "models.yaml"
-        path.write_text(yaml.safe_dump({"collections": {"judges": ["openai/judge"]}, "models": models}), encoding="utf-8")
-        monkeypatch.setenv("DTEF_MODELS", str(path))
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
+        names = (f"openai/{name}" for name in ("cand-a", "cand-b", "judge"))
+        serve_as(server, tmp_path, monkeypatch, *names, judges=["openai/judge"], **PRICES)
         yield server
 
 
@@ -66,9 +61,7 @@ def prepare(family: str, folder: Path) -> list[str]:
         pytest.param("games", "episode_turns", marks=pytest.mark.thorough),
     ],
 )
-def test_the_named_command_makes_a_file_again_and_asks_no_model(
-    family: str, table: str, server: FakeLLM, tmp_path: Path
-) -> None:
+def test_the_named_command_makes_a_file_again_without_a_call(family: str, table: str, server: FakeLLM, tmp_path: Path) -> None:
     ok(*prepare(family, tmp_path), "--snapshot", "night", "--no-roll-ups")
     asked = len(server.calls)
     assert asked > 0

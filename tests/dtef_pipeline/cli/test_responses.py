@@ -45,9 +45,10 @@ class TestShow:
         assert "responses.sqlite" in printed
         assert printed.endswith("Columns: dtef explain responses\n")
 
-    def test_an_empty_store_says_so(self, state: Path) -> None:
+    def test_an_empty_store_says_so_and_nothing_is_forgotten_unasked(self, state: Path) -> None:
         assert "0 responses, " in ok("responses")
         assert ok("responses", "--json").strip() == "[]"
+        assert "--empty, --truncated" in refused("responses", "--forget")
 
 
 class TestForgetting:
@@ -64,14 +65,9 @@ class TestForgetting:
         assert "4 responses, " in ok("responses", "--since", "2026-01-02", "--before", "2026-01-03")
         assert "no such responses" in ok("responses", "--since", "2026-01-02T00:01")
 
-    def test_nothing_is_forgotten_where_nothing_is_stated(self, kept: list[Response], state: Path) -> None:
-        assert "--empty, --truncated" in refused("responses", "--forget")
-
 
 class TestMoving:
-    def test_answers_move_from_one_machine_to_another(
-        self, kept: list[Response], state: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_responses_move_between_machines(self, kept: list[Response], state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         file = state / "moved.jsonl.gz"
         assert ok("export", "responses", file).startswith(f"{file}: 4 responses of sqlite:///")
         monkeypatch.setenv("DTEF_RESPONSES", str(state / "other.sqlite"))

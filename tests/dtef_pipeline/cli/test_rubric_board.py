@@ -1,7 +1,9 @@
-"""`dtef rubric board --by`: champions, agreement, judges, self-preference and models side by side, as tables and for other programs."""
+"""`dtef rubric board --by`: champions, agreement, judges, self-preference, models side by side, labels that a lost file held."""
 
 from __future__ import annotations
 
+import csv
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
@@ -16,7 +18,7 @@ from dtef_pipeline.rubric.rubric_roll_ups import JUDGED_READ, build_agreement_ta
 from dtef_pipeline.rubric.site.family_site import build_unlike_section
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import name_panel, ok
+from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused
 from tests.made.rubric_pages import JUDGES, made_tables
 from tests.made.rubric_warehouse import keep, nothing_stored
 from tests.strict_json import strict
@@ -26,13 +28,9 @@ from tests.strict_json import strict
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six blueprints of four models, with the tables that roll-ups make of their judgements; nobody was graded."""
     kept = keep(made_tables(6, 4, 3), tmp_path_factory.mktemp("made") / "warehouse")
-    warehouse = kept
-    tables = warehouse.query(lambda made: build_agreement_tables(made), only=JUDGED_READ)
-    for name, rows in {
-        **tables,
-        **warehouse.query(lambda made: build_validity_tables(made, nothing_stored), only=JUDGED_READ),
-    }.items():
-        kept.write(name, rows)
+    for build in (build_agreement_tables, partial(build_validity_tables, usage=nothing_stored)):
+        for name, rows in kept.query(build, only=JUDGED_READ).items():
+            kept.write(name, rows)
     kept.write("rubric_champions", RUBRIC_CHAMPIONS.empty_table())
     return Path(kept.root)
 
@@ -86,7 +84,7 @@ def test_models_are_compared_pair_by_pair_and_within_one_blueprint_by_its_prompt
     assert {row["note"] for row in one} == {f"no interval and no test: {n} prompts, at least 5 are needed" for n in (2, 3)}
 
 
-def test_the_key_of_the_panel_makes_the_steadier_model_champion(
+def test_the_panel_can_make_the_steadier_model_champion(
     house: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grade(house, "openai/bright", 10, 10, 10, 4, 4)
@@ -113,3 +111,30 @@ def test_boards_over_blueprints_and_the_page_say_what_was_judged_on_another_scal
     assert "classes" not in ok("rubric", "board", "--by", "comparisons", "--blueprint", "health__topic-[123]")
     paths = {row["path"] for row in strict(ok("rubric", "board", "--by", "criterion", "--json"))}
     assert {type(path) for path in paths} == {int, type(None)}, "it was printed as 0.0000"
+
+
+def test_items_whose_file_is_damaged_come_back_by_the_named_command_after_an_import(state: Path) -> None:
+    """The command that the warning names drew nothing, as all items had labels."""
+    keep(made_tables(2, 2, 6), state / "warehouse")
+    sample = ("export", "labels", "--prompts", 4)
+    ok(*sample, state / "sheet.csv")
+    with (state / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    with (state / "sheet.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows({**row, "class": "UNMET", "author": "Ada"} for row in rows)
+    ok("import", "labels", state / "sheet.csv")
+    house = Warehouse(state / "warehouse")
+    before = house.read("rubric_label_items").sort_by("item")
+    (file_of_items,) = (state / "warehouse" / "rubric_label_items").rglob("*.parquet")
+    file_of_items.write_bytes(b"rubbish" * 99)
+    assert "makes it again: dtef export labels SHEET" in dtef("rubric", "board", "--by", "labels").stderr
+    dtef(*sample, state / "again.csv")
+    assert Warehouse(state / "warehouse").read("rubric_label_items").sort_by("item").equals(before)
+
+
+def test_without_scores_a_sheet_is_refused_with_the_command_that_makes_them(state: Path) -> None:
+    (state / "warehouse").mkdir()
+    assert "no rubric_scores" in (text := refused("export", "labels", state / "sheet.csv"))
+    assert "dtef rubric run" in text

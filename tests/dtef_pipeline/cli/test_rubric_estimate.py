@@ -12,13 +12,12 @@ import pytest
 import yaml
 
 from tests.assets.rubric.conftest import serve_players
-from tests.dtef_pipeline.cli.commands import name_panel, ok, refused, use, write_panel
+from tests.dtef_pipeline.cli.commands import PRICES, name_panel, ok, refused, use, write_panel
 from tests.fake_llm_server import FakeLLM
 from tests.made.rubric_documents import ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
 from tests.made.rubric_replies import Players
 from tests.strict_json import strict
 
-PRICES = {"input_price": 1.0, "output_price": 2.0}
 EMBEDDED = {"embedder": "embed"}
 
 

@@ -1,4 +1,4 @@
-"""`dtef rubric add`, `run`, `judge` and `board`: blueprints from their files to the board, against a real server."""
+"""`dtef rubric add`, `run`, `judge` and `board`: blueprints from their files to the board; how they come in, change and leave."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from dtef_pipeline.cli.rubric.rubric_run import RUBRIC_RUN, describe_removed_sum
 from dtef_pipeline.cli.settings_command import RunFlags
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
-from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from dtef_pipeline.rubric.judge_requests import choose_judges
 from dtef_pipeline.rubric.settings import RubricSettings
 from dtef_pipeline.rubric.tables import RUBRIC_BOARD, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES, RUBRIC_SCORES
+from resources.blueprint_files import BLUEPRINT_NOTES
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.assets.rubric.reviews import graded
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused, skip_site, use
+from tests.dtef_pipeline.cli.commands import PRICES, dtef, ok, refused, serve_as, skip_site, use
 from tests.fake_llm_server import Call, FakeLLM
+from tests.made.rubric_warehouse import keep_blueprint
+from tests.made.shared_cases import cases_beside
 
+CASES = cases_beside(__file__)
 GREETINGS = """
 title: Greetings
 models: ["openai:cand-a", "openai:cand-b"]
@@ -69,12 +71,8 @@ def blueprints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tupl
     with FakeLLM(reply=said) as server:
         use(folder, monkeypatch)
         skip_site(monkeypatch)
-        spec = {"api_base": server.base_url, "retries": 1, "input_price": 1.0, "output_price": 2.0}
-        models = {f"openai/{name}": spec for name in ("cand-a", "cand-b", "judge", "analyst")}
-        path = folder / "models.yaml"
-        path.write_text(yaml.safe_dump({"collections": {"judges": ["openai/judge"]}, "models": models}), encoding="utf-8")
-        monkeypatch.setenv("DTEF_MODELS", str(path))
-        monkeypatch.setenv("OPENAI_API_KEY", "planted-key")
+        names = (f"openai/{name}" for name in ("cand-a", "cand-b", "judge", "analyst"))
+        serve_as(server, folder, monkeypatch, *names, judges=["openai/judge"], **PRICES)
         yield folder, server
 
 
@@ -187,30 +185,132 @@ def test_blueprints_that_lost_their_summaries_are_counted_and_named() -> None:
     assert "taken away; `analysts: [MODEL]` in the section `rubric` of the panel file" in line
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["run", "--blueprint", "greatings"], "known: greetings"),
-        (["run", "--max-calls", "judge=x"], "a whole number of 0 or more"),
-        (["run", "--max-cost-usd", "jugde=3"], "the budget of 'jugde' limits nothing in this run; roles and models: judge, "),
-        (["run", "--max-calls", "openai/cand-c=1"], "roles and models: openai/cand-b, openai/cand-a"),
-        (["run", "--from", "ingest", "--max-calls", "cand-c=1"], "limits nothing in this run; roles and models: "),
-        (["run", "--from", "judge", "--max-calls", "nosuch=1"], "budget of 'nosuch'"),
-        (["run", "--from", "judge", "--snapshot", "never"], "snapshot 'never': no responses of greetings; known: base"),
-        (["run", "--judge", "lenient=openai/judge"], "one of standard, prompt-aware, holistic"),
-        (["board", "--by", "overall", "--blueprint", "greetings"], "--blueprint does not work with --by overall"),
-    ],
-)
-def test_what_is_wrong_is_stated_with_what_is_allowed(
-    arguments: list[str], told: str, blueprints: tuple[Path, FakeLLM]
-) -> None:
+@pytest.mark.parametrize(("command", "told"), CASES["faults_are_stated_with_what_is_allowed"])
+def test_faults_are_stated_with_what_is_allowed(command: str, told: str, blueprints: tuple[Path, FakeLLM]) -> None:
     folder, _ = blueprints
     house = Warehouse(folder / "warehouse")
-    read = read_blueprint(folder / "files" / "greetings.yml", "greetings")
-    assert read.blueprint is not None
-    for table, rows in build_blueprint_tables(read, read.blueprint, "greetings.yml").items():
-        house.write(table, rows, blueprint="greetings")
+    keep_blueprint(house, folder / "files" / "greetings.yml")
     house.write("rubric_scores", RUBRIC_SCORES.empty_table(), blueprint="greetings", snapshot="base")
     house.write("rubric_responses", RUBRIC_RESPONSES.empty_table(), blueprint="greetings", snapshot="base")
     house.write("rubric_board", RUBRIC_BOARD.empty_table())
-    assert told in refused("rubric", *arguments)
+    assert told in refused("rubric", *command.split())
+
+
+NOBODY = "title: Nobody\n---\n- {id: hello, prompt: Say hello., should: [$icontains: hello]}\n"
+
+
+def test_a_file_that_names_no_models_is_added_and_its_run_has_to_name_some(blueprints: tuple[Path, FakeLLM]) -> None:
+    """Such a file could not be added without a folder of collections, although --model comes later."""
+    folder, server = blueprints
+    (folder / "nobody.yml").write_text(NOBODY, encoding="utf-8")
+    added = dtef("rubric", "add", folder / "nobody.yml")
+    assert (added.exit_code, "1 blueprint added" in added.stdout) == (0, True)
+    assert "these blueprints name no known models: nobody; give the folder of collections with --models-dir" in added.stderr
+    for more in ([], ["--estimate"]):
+        told = refused("rubric", "run", *more)
+        assert "nobody names a collection of models" in told
+        assert "give --model, or add it again with --models-dir" in told
+    assert server.answered == 0
+    assert "as candidate: 1 call," in ok("rubric", "run", "--model", "openai/cand-a", "--no-roll-ups")
+
+    (folder / "models").mkdir()
+    (folder / "models" / "CORE.json").write_text('["openai:cand-b"]', encoding="utf-8")
+    assert "1 new or changed" in ok("rubric", "add", folder / "nobody.yml", "--models-dir", folder / "models")
+    assert "openai/cand-b" in ok("rubric", "run", "--estimate")
+
+
+def test_a_file_whose_name_comes_first_and_that_is_added_later_is_known_like_all_others(state: Path) -> None:
+    """Dagster has them in the order in which they were added, the folder by their names: nothing was made of either, and nobody was told."""
+    for name, there in (("b", ["b"]), ("a", ["a", "b"])):
+        (state / f"{name}.yml").write_text(NOBODY, encoding="utf-8")
+        ok("rubric", "add", *(state / f"{one}.yml" for one in there), "--root", state)
+        rows = json.loads(ok("sql", "SELECT blueprint FROM rubric_blueprints ORDER BY 1", "--json"))
+        assert [row["blueprint"] for row in rows] == there
+
+
+def test_broken_files_are_a_line_each_and_good_ones_are_added(blueprints: tuple[Path, FakeLLM]) -> None:
+    """All errors stood in one line of 4,000 characters."""
+    folder, _ = blueprints
+    files = folder / "files"
+    for number in range(3):
+        (files / f"bad-{number}.yml").write_text(f"title: a\ndescription: b: {number}\n", encoding="utf-8")
+    (files / "two.yml").write_text(NOBODY, encoding="utf-8")
+    (files / "two.json").write_text('{"prompts": [{"prompt": "Hi?"}]}', encoding="utf-8")
+    added = dtef("rubric", "add", files)
+    assert added.exit_code == 1
+    assert "1 blueprint added, 1 new or changed" in added.stdout
+    lines = [line for line in added.stderr.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 6
+    assert f"error: {files}/bad-0.yml:2: yaml: mapping values are not allowed" in lines[2]
+    assert sum("reserved-id: the id two also belongs to" in line for line in lines) == 2
+    assert "6 files with errors were not added" in added.stderr
+    assert json.loads(ok("sql", "SELECT blueprint FROM rubric_blueprints", "--json")) == [{"blueprint": "greetings"}]
+
+
+def test_a_file_that_breaks_stays_as_it_was_added_and_that_is_stated(blueprints: tuple[Path, FakeLLM]) -> None:
+    folder, _ = blueprints
+    file = folder / "files" / "greetings.yml"
+    ok("rubric", "add", file)
+    before = BLUEPRINT_NOTES.read(Warehouse(folder / "warehouse"), "greetings")
+    file.write_text("title: a: b", encoding="utf-8")
+    told = dtef("rubric", "add", file)
+    assert (told.exit_code, "0 blueprints added" in told.stdout) == (1, True)
+    assert "their earlier versions stay: greetings" in told.stderr
+    assert BLUEPRINT_NOTES.read(Warehouse(folder / "warehouse"), "greetings") == before
+
+
+def test_a_removed_blueprint_leaves_tables_and_boards_and_comes_back_for_nothing(
+    blueprints: tuple[Path, FakeLLM],
+) -> None:
+    """A deleted file stayed a partition, was planned, and stood on boards."""
+    folder, server = blueprints
+    files = folder / "files"
+    (files / "more" / "broken.yml").write_text((files / "greetings.yml").read_text(encoding="utf-8"), encoding="utf-8")
+    ok("rubric", "add", files)
+    ok("rubric", "run", "--no-roll-ups")
+    asked = server.answered
+
+    removed = ok("rubric", "remove", "more__*")
+    assert "removed more__broken: 4 responses, " in removed
+    assert "stored responses stay" in removed
+    assert f"adding their folder adds them again: {files}/more/broken.yml" in removed
+    assert "boards and pages change with the next `dtef rubric board --refresh`" in removed
+    for table in (
+        "rubric_blueprints",
+        "rubric_prompts",
+        "rubric_responses",
+        "rubric_judgements",
+        "rubric_points",
+        "rubric_scores",
+    ):
+        assert Warehouse(folder / "warehouse").values(table, "blueprint") == ["greetings"]
+    ok("rubric", "board", "--refresh")
+    shown = ok("rubric", "board", "--by", "blueprint", "--json")
+    assert {row["blueprint"] for row in json.loads(shown)} == {"greetings"}
+    assert "'more__broken' matches none; known: greetings" in refused("rubric", "remove", "more__broken")
+
+    assert "2 blueprints added, 1 new or changed" in ok("rubric", "add", files)
+    assert "1 blueprint, snapshot base" in ok("rubric", "run", "--blueprint", "more__*", "--no-roll-ups")
+    assert server.answered == asked, "what was paid for is found again"
+
+
+def test_files_that_are_gone_are_reported_and_a_renamed_one_is_known_again(blueprints: tuple[Path, FakeLLM]) -> None:
+    folder, server = blueprints
+    files = folder / "files"
+    (files / "more" / "broken.yml").write_text(NOBODY, encoding="utf-8")
+    ok("rubric", "add", files)
+    ok("rubric", "run", "--blueprint", "greetings", "--no-roll-ups")
+    asked = server.answered
+    (files / "greetings.yml").rename(files / "hello.yml")
+    (files / "more" / "broken.yml").unlink()
+    checked = dtef("rubric", "check", files)
+    assert f"warning: greetings: its file {files}/greetings.yml no longer exists; its results stay" in checked.stderr
+    assert "its results stay until `dtef rubric remove more__broken`" in checked.stderr
+    assert "is gone" not in dtef("rubric", "check", files / "hello.yml").stderr
+    added = dtef("rubric", "add", files)
+    assert added.exit_code == 0
+    assert "is gone, and hello has the same content: a run of hello finds the stored responses" in added.stderr
+    ok("rubric", "run", "--blueprint", "hello", "--no-roll-ups")
+    assert server.answered == asked
+    ok("rubric", "remove", "greetings", "more__broken")
+    assert "is gone" not in dtef("rubric", "check", files).stderr

@@ -17,6 +17,9 @@ from tests.dtef_pipeline.cli.commands import (
     serve_as,
 )
 from tests.fake_llm_server import FakeLLM
+from tests.made.shared_cases import cases_beside
+
+CASES = cases_beside(__file__)
 
 
 @pytest.mark.thorough
@@ -28,36 +31,12 @@ def test_the_line_above_a_board_counts_no_questions_that_the_round_does_not_have
 
 
 class TestRunRefuses:
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            (["--round", "S7"], "round S7 is not ingested; ingested: S1"),
-            (["--round", "S1", "--segment", "country:atlantis"], "no segment country:atlantis in S1; segments: country:"),
-            (["--round", "S1", "--model", "gpt-4.1-minny"], "Did you mean gpt-4.1-mini"),
-            (["--round", "S1", "--snapshot", "../x"], "--snapshot: '../x': allowed: "),
-            (["--round", "S1", "--condition", "foo"], "--condition: unknown task 'foo'; allowed: distribution"),
-            (["--round", "S1", "--context", "some"], "--context: 'some' is not a context level"),
-            (["--round", "S1", "--metric", "kl"], "--metric: 'kl' is not one of 'js', 'cosine'"),
-            (["--round", "S1", "--limit", "gpt"], "--limit 'gpt' is not of the form MODEL=N"),
-            (["--round", "S1", "--limit", "gpt-4.1=5"], "--limit gpt-4.1: not a model of this run; its models: baseline/"),
-            (
-                ["--round", "S1", "--condition", "distribution+tokens=100"],
-                "token budget 100 with a reserve of 256 for the answer: allowed: ",
-            ),
-        ],
-    )
-    def test_what_it_does_not_know_and_lists_what_it_does(self, ingested: Path, options: list[str], message: str) -> None:
-        assert message in refused("run", *options)
+    @pytest.mark.parametrize(("options", "message"), CASES["what_it_does_not_know_and_lists_what_it_does"])
+    def test_what_it_does_not_know_and_lists_what_it_does(self, ingested: Path, options: str, message: str) -> None:
+        assert message in refused("run", *options.split())
         assert not (ingested / "warehouse" / "blueprints").exists()
 
-    def test_a_models_file_that_is_not_there(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("DTEF_MODELS", "/nowhere/models.yaml")
-        assert "DTEF_MODELS names /nowhere/models.yaml, which does not exist" in refused("run", "--round", "S1")
-        assert "DTEF_MODELS" in refused("models")
-
-    def test_a_fault_in_the_panel_is_named_with_its_line_before_anything_is_asked(
-        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_fault_in_the_panel_is_named_before_any_call(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The models were asked first; then the last stage ended in a dump of pydantic's."""
         panel = ingested / "panel.yaml"
         panel.write_text("models: [mock]\nrouds: [S1]\n", encoding="utf-8")
@@ -78,9 +57,7 @@ class TestRunRefuses:
         assert "snapshot 'BASE': it differs from the stored 'base' only in capitals; allowed: base" in said
         assert not (ingested / "warehouse" / "blueprints").exists()
 
-    def test_every_other_place_that_a_run_needs_is_looked_at_before_it_starts(
-        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_every_other_place_is_checked_before_a_run_starts(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (ingested / "dagster" / "dagster.yaml").write_text("storage: [\n", encoding="utf-8")
         found = {"DTEF_WEBHOOK": "hooks.example.org/secret", "DTEF_RESPONSES": "/proc/nope/x.sqlite"}
         for name, value in found.items():
@@ -92,11 +69,16 @@ class TestRunRefuses:
         assert f"{ingested}/dagster/dagster.yaml:2: not a readable settings file of Dagster" in refused("run", "--round", "S1")
         assert not (ingested / "warehouse" / "blueprints").exists()
 
-    def test_numbers_below_one_and_a_missing_round(self, ingested: Path) -> None:
+    def test_numbers_below_one_a_missing_round_and_a_missing_models_file(
+        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         for options in (["--questions", "0"], ["--draws", "0"]):
             assert "is not in the range 1<=x<=" in refused("run", "--round", "S1", *options)
         assert "--draws: '1.5' is not a whole number" in refused("run", "--round", "S1", "--draws", "1.5")
         assert "no round" in refused("run")
+        monkeypatch.setenv("DTEF_MODELS", "/nowhere/models.yaml")
+        assert "DTEF_MODELS names /nowhere/models.yaml, which does not exist" in refused("run", "--round", "S1")
+        assert "DTEF_MODELS" in refused("models")
 
 
 class TestRun:
@@ -122,7 +104,7 @@ class TestRun:
         ]
         assert not (ingested / "warehouse" / "blueprints").exists()
 
-    def test_unread_responses_and_a_label_that_counts_as_earlier_are_stated_in_plain_words(
+    def test_unread_responses_and_labels_of_the_past_are_warned_of(
         self, ingested: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """All was unread and the model had a rank; fresh responses under a date of the past were on no later board."""

@@ -1,9 +1,11 @@
-"""How questions are asked, of which models with which settings, and within which budget: from the command line."""
+"""How questions are asked, of which models with which settings, within which budget and at what cost: from the command line."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dagster import DagsterInstance
@@ -13,16 +15,26 @@ from dtef_pipeline.asking.models import Budget, load_models
 from dtef_pipeline.cli.settings_command import RunFlags
 from dtef_pipeline.cli.stage_runs import apply_budgets
 from dtef_pipeline.survey.settings import SurveySettings, build_survey_run_config
-from tests.dtef_pipeline.cli.commands import SEGMENTS, distribution, dtef, ok, query, refused, run_stages, serve_as
-from tests.fake_llm_server import FakeLLM, Fault, always
+from tests.dtef_pipeline.cli.commands import (
+    CHOSEN,
+    PRICES,
+    SEGMENTS,
+    distribution,
+    dtef,
+    ok,
+    query,
+    refused,
+    run_stages,
+    serve_as,
+)
+from tests.fake_llm_server import Call, FakeLLM, Fault, always
+from tests.strict_json import strict
 
 ROUND = ["--round", "S1", "--segment", SEGMENTS[0], "--questions", "3"]
 
 
 class TestConditions:
-    def test_several_are_asked_in_one_run_and_boards_tell_them_apart(
-        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_several_of_one_run_stand_apart_on_boards(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
             printed = run_stages(*ROUND, "--model", "fake", "--condition", "distribution", "--condition", "shift+reversed")
@@ -35,9 +47,7 @@ class TestConditions:
 
 
 class TestSettings:
-    def test_a_selector_with_settings_is_a_model_of_its_own_and_they_reach_the_server(
-        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_settings_make_another_model_and_reach_the_server(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
             run_stages(*ROUND, "--model", "mine", "--model", "mine@temperature=0.7,max_tokens=512", "--questions", "2")
@@ -55,9 +65,7 @@ class TestSettings:
 
 
 class TestBudgets:
-    def test_a_run_that_reaches_one_keeps_what_is_done_says_so_and_goes_on_with_a_larger_one(
-        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_run_that_reaches_one_continues_with_a_larger_one(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         what = ["--round", "S1", "--segment", SEGMENTS[0], "--segment", "gender:male", "--model", "fake", "--questions", "4"]
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
@@ -114,11 +122,110 @@ class TestSegmentsThatLieApart:
         assert server.answered == 6
         assert "sent as candidate: 6 calls, " in printed
 
-    def test_a_model_that_never_answers_is_reported_by_the_exit_code(
-        self, ingested: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_model_that_never_answers_sets_the_exit_code(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with FakeLLM(fault=always(Fault("status", status=401, message="no such key"))) as server:
             serve_as(server, ingested, monkeypatch)
             result = dtef("run", *ROUND, "--model", "fake", "--no-roll-ups")
         assert result.exit_code == 4, result.output
         assert "fake: 3 calls failed (the same command sends them again): fake: HTTP 401: no such key" in result.stdout
+
+
+@pytest.fixture
+def server(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    with FakeLLM(reply=lambda call: distribution(call, 40)) as running:
+        serve_as(running, ingested, monkeypatch)
+        yield running
+
+
+def calls(*options: str) -> int:
+    rows: list[dict[str, Any]] = strict(ok("run", "--estimate", "--round", "S1", "--model", "fake", *options, "--json"))
+    return sum(row["calls"] for row in rows)
+
+
+def test_both_draws_and_named_segments_choose_together(server: FakeLLM) -> None:
+    run_stages("--round", "S1", *CHOSEN, "--model", "fake", "--questions", "8", "--sample-segments", "9")
+    drawn = "draw_order < 8 AND segment_order < 9 AND segment IN ('country:brazil', 'country:germany')"
+    wanted = query(f"SELECT segment, question_id FROM survey_responses WHERE {drawn} ORDER BY ALL")
+    asked = query("SELECT DISTINCT segment, question_id FROM predictions WHERE model = 'fake' ORDER BY ALL")
+    assert asked == wanted
+    assert 0 < len(wanted) < 16
+
+
+def test_the_error_to_expect_is_stated_before_anything_is_asked(server: FakeLLM) -> None:
+    few = ok("run", "--estimate", "--round", "S1", "--model", "fake", "--sample-segments", "2")
+    more = ok("run", "--estimate", "--round", "S1", "--model", "fake", "--sample-segments", "20")
+    assert "32 of 412 pairs" in few
+    errors = [float(re.search(r"(0\.\d+) of a difference", text)[1]) for text in (few, more)]  # type: ignore[index]
+    assert errors[0] > errors[1] > 0
+    assert "from scores of baselines" in few
+    assert server.answered == 0
+
+
+PLAIN, COT = "distribution/attribute-label", "distribution/attribute-label+cot"
+
+
+def reply(call: Call) -> str:
+    """Far off, and nearer after reasoning."""
+    if "DISTRIBUTION:" in str(call.body["messages"]):
+        return f"Let me think.\nDISTRIBUTION: {distribution(call, 40.0)}"
+    return distribution(call, 97.0)
+
+
+def test_two_conditions_of_one_run_are_compared(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeLLM(reply=reply) as server:
+        serve_as(server, ingested, monkeypatch, **PRICES)
+        conditions = ("--condition", "distribution", "--condition", "distribution+cot")
+        run_stages("--round", "S1", *CHOSEN, *conditions, "--model", "fake", "--questions", "2")
+        assert server.answered == 2 * 2 * 2
+    (row,) = strict(ok("board", "--by", "conditions", "--json"))
+    assert (row["model"], row["condition"], row["first_condition"], row["n_pairs"]) == ("fake", COT, PLAIN, 4)
+    assert row["difference"] == pytest.approx(row["score"] - row["first_score"])
+    assert (row["verdict"], row["low"], row["parse_rate"]) == ("undecided", None, 1)
+    usd = query(f"SELECT sum(cost_usd) AS usd FROM predictions WHERE condition = '{COT}'")[0]["usd"]
+    assert row["cost_usd"] == pytest.approx(usd)
+    (reversed_row,) = strict(ok("board", "--by", "conditions", "--condition", COT, "--json"))
+    assert (reversed_row["condition"], reversed_row["difference"]) == (PLAIN, pytest.approx(-row["difference"]))
+    printed = ok("board", "--by", "conditions")
+    assert COT in printed
+    assert "2 batteries, at least 5 are needed" in printed
+    assert printed.splitlines()[-1] == "Columns: dtef explain survey/conditions"
+
+
+def test_scores_of_one_condition_alone_are_refused_with_the_command_that_makes_another(reading: Path) -> None:
+    assert "`dtef run --condition distribution --condition distribution+cot`" in refused("board", "--by", "conditions")
+
+
+@pytest.mark.usefixtures("without_site")
+def test_the_summary_the_command_and_the_table_agree(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fault(call: Call) -> Fault | None:
+        return Fault("status", status=400, message="too long") if "hospital" in call.user else None
+
+    with FakeLLM(reply=lambda call: distribution(call, 40), fault=fault) as server:
+        serve_as(server, ingested, monkeypatch, **PRICES)
+        printed = ok("run", "--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4", "--context", "0", "--context", "2")
+    (row,) = strict(ok("costs", "--family", "survey", "--json"))
+    assert row["answered"] == server.answered
+    assert row["answered"] + row["failed"] == 2 * 2 * 4
+    tokens = row["prompt_tokens"] + row["completion_tokens"]
+    assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] + 2 * row["completion_tokens"]) / 1e6)
+    assert (
+        f"sent as candidate: {row['answered'] + row['failed']} calls, {tokens:,} tokens, ${row['cost_usd']:,.4f}\n" in printed
+    )
+    assert f"  fake: {row['failed']} calls failed" in printed
+    (table,) = query("SELECT sum(answered)::INT AS answered, sum(failed)::INT AS failed, sum(cost_usd) AS usd FROM costs")
+    assert (table["answered"], table["failed"]) == (row["answered"], row["failed"])
+    assert table["usd"] == pytest.approx(row["cost_usd"])
+    for view in ("round", "segment", "snapshot", "condition"):
+        rows = strict(ok("costs", "--family", "survey", "--by", view, "--json"))
+        assert sum(one["cost_usd"] for one in rows) == pytest.approx(row["cost_usd"])
+    assert len(strict(ok("costs", "--family", "survey", "--by", "segment", "--by", "model", "--json"))) == 2
+
+
+def test_snapshots_and_rounds_can_be_chosen(reading: Path) -> None:
+    rows = strict(ok("costs", "--family", "survey", "--by", "snapshot", "--json"))
+    assert [(row["snapshot"], row["answered"]) for row in rows] == [("2026-01-01", 12), ("2026-01-03", 12)]
+    (night,) = strict(ok("costs", "--family", "survey", "--snapshot", "2026-01-03", "--json"))
+    assert night["answered"] == 12
+    assert "no costs of snapshot base; there are: 2026-01-01, 2026-01-03" in refused(
+        "costs", "--family", "survey", "--snapshot", "base"
+    )

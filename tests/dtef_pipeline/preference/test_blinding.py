@@ -18,8 +18,10 @@ from dtef_pipeline.judging.hidden_names import build_blinding, list_names_of_mod
 from dtef_pipeline.preference.paired_source import build_paired_responses
 from dtef_pipeline.preference.pairing import build_blinded_pair, choose_shown_as_a, count_replaced_names
 from dtef_pipeline.preference.votes import vote_pair
+from tests.made.shared_cases import cases_beside
 from tests.made.voted import need_votes, real_responses, responses, vectors
 
+CASES = cases_beside(__file__)
 SALT = "0f" * 32
 
 
@@ -35,19 +37,7 @@ def test_vectors_of_the_json_of_a_pair(given_: dict[str, Any], expected: bool) -
     assert (list(served) == given_["keys"]) is expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("I am gpt_4, or GPT 4, or gpt-4.", "I am [model], or [model], or [model]."),
-        ("GPT-40 is no GPT-4", "GPT-40 is no [model]"),
-        ("**Claude v1**: _Claude_", "**[model]**: _[model]_"),
-        ("Claude's and Claudette's", "[model]'s and Claudette's"),
-        ("我是Claude，由谷歌开发", "我是[model]，由[model]开发"),
-        ("Cl\u200baude, Сlaude, Çláude\u0301!", "[model], [model], [model]!"),
-        ("at openai/gpt-4 and OPENAI", "at [model] and [model]"),
-        ("", ""),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), CASES["names_are_whole_words_in_any_spelling"])
 def test_names_are_whole_words_in_any_spelling(text: str, expected: str) -> None:
     names = ["GPT-4", "Claude", "Claude v1", "谷歌", "OpenAI", "openai/gpt-4"]
     assert build_blinding(names).scrub(text).text == expected
@@ -135,20 +125,7 @@ def naive_leak(names: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(rf"(?<![a-z0-9])(?:{one})(?![a-z0-9])" for one in spelled), re.IGNORECASE)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("They come together. Together they use the following command: ls", None),
-        ("Command 1: list\nCommand line, opus, a sonnet, the meta level", None),
-        ("The Chain Of Command. Command is what a Magnum Opus needs", None),
-        ("I am Command, made by Cohere", "I am [model], made by [model]"),
-        ("As Command, I run at Together.", "As [model], I run at [model]."),
-        ("Command R and Together AI", "[model] R and [model]"),
-        ("cohere/command and command-3", "[model] and [model]"),
-        ("Cohere's Command", "[model]'s [model]"),
-        ("Claude Opus: magnum opus", "[model] [model]: magnum opus"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), CASES["everyday_words_are_names_only_where_they_are_written_as_names"])
 def test_everyday_words_are_names_only_where_they_are_written_as_names(text: str, expected: str | None) -> None:
     names = ["togethercomputer/redpajama", "cohere/command", "Cohere", "a", "anthropic/claude-opus-4"]
     assert build_blinding(names).scrub(text).text == (expected or text)
@@ -161,14 +138,7 @@ def test_a_given_name_is_one_also_where_it_is_an_everyday_word() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("GPT-40 and GPT-41, but GPT-4.1, gpt 4.1 and GPT4", "GPT-40 and GPT-41, but [model], [model] and [model]"),
-        ("OpenAI 41 times", "[model] 41 times"),
-        ("Claude 3-5 Haiku, claude-3.5, Claude-35", "[model], [model], [model]"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), CASES["names_of_a_stored_model_are_known_in_their_versions"])
 def test_names_of_a_stored_model_are_known_in_their_versions(text: str, expected: str) -> None:
     names = [*list_names_of_model("GPT 4", "openai/gpt-4"), *list_names_of_model("mini", "openrouter/openai/gpt-4.1-mini")]
     names += list_names_of_model("c", "openrouter/anthropic/claude-3.5-haiku")
@@ -189,27 +159,7 @@ def shown(text: str, *models: str) -> tuple[str, int]:
     return build_blinding(names).add_pair_names(names).scrub(text)
 
 
-@pytest.mark.parametrize(
-    ("model", "text", "expected"),
-    [
-        (
-            "openai/o3",
-            "I am o3. O-3, O 3 and ｏ３, not o30 or foo3",
-            "I am [model]. [model], [model] and [model], not o30 or foo3",
-        ),
-        ("deepseek/deepseek-r1", "As R1, I think", "As [model], I think"),
-        ("acme/owl", "I am Owl of ACME, and no owlet", "I am [model] of [model], and no owlet"),
-        ("openai/gpt-4o", "4o here", "[model] here"),
-        ("moonshotai/kimi-k2:free", "K2 speaking, of Moonshot AI", "[model] speaking, of [model]"),
-        ("openrouter/z-ai/glm-4.5", "Z.ai, z.AI and 智谱清言", "[model], [model] and [model]"),
-        ("openrouter/x-ai/grok-4", "Grok by xAI, x.ai", "[model] by [model], [model]"),
-        ("openrouter/baidu/ernie-4.5", "ERNIE Bot is 文心一言", "[model] is [model]"),
-        ("openai/yandexgpt-5", "Я модель Яндекса, ЯНДЕКС", "Я модель [model], [model]"),
-        ("openai/qwen3-max", "我是通义千问", "我是[model]"),
-        ("acme/x", "I am X, and x. I'm extra", "I am [model], and [model]. I'm extra"),
-        ("acme/up-1", "Up 1, UP_1, up1: upper", "[model], [model], [model]: upper"),
-    ],
-)
+@pytest.mark.parametrize(("model", "text", "expected"), CASES["the_names_of_the_two_models_are_hidden_however_short"])
 def test_the_names_of_the_two_models_are_hidden_however_short(model: str, text: str, expected: str) -> None:
     """Parts of a model string under four characters were shown to reviewers, and no leak risk was told."""
     found = shown(text, model, "other/quokka")

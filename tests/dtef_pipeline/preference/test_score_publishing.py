@@ -18,7 +18,9 @@ from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from dtef_pipeline.preference.score_publishing import compute_position_bias, preference_scores
 from dtef_pipeline.preference.vote_fit import VoteSettings, build_vote_columns, compute_votes_version, filter_by_item, fit_votes
 from dtef_pipeline.preference.votes import PlayersVote
+from tests.made.shared_cases import cases_beside
 
+CASES = cases_beside(__file__)
 VOTE = PlayersVote("qa", "s/all/1", "a", "b", "left", "r", "person", 3, False, 10, 20)
 KEY = "0123456789abcdef0123456789abcdef"
 
@@ -125,21 +127,7 @@ def test_rows_say_which_votes_they_are_of_and_that_lengths_were_made_equal() -> 
     assert (counted["votes"], counted["self_judged"], counted["self_judged_left_out"]) == (15, 10, 0)
 
 
-@pytest.mark.parametrize(
-    ("judge", "player", "is_own"),
-    [
-        ("pairs(openai/gpt-4o[temperature=0])#01234567", "openai/o3", True),
-        ("pairs(openai/gpt-4o)#01234567", "openrouter/openai/o3[temperature=1]", True),
-        ("pairs(openai/gpt-4o)#01234567", "cautious:v2@openai/o3", True),
-        ("pairs(openai/gpt-4o)#01234567", "anthropic/claude-haiku-4-5", False),
-        ("pairs(openai/gpt-4o)#01234567", "gpt-4", True),
-        ("pairs(openai/gpt-4o)#01234567", "claude-2", False),
-        ("pairs(openai/served)#01234567", "openai/gpt-4o", False),
-        ("pairs(openai/served)#01234567", "openai/served[temperature=1]", True),
-        ("pairs(0123456789abcdef0123456789abcdef)#01234567", "openai/o3", False),
-        ("of another tool", "of another tool", True),
-    ],
-)
+@pytest.mark.parametrize(("judge", "player", "is_own"), CASES["whose_vote_is_self_judged"])
 def test_whose_vote_is_self_judged(judge: str, player: str, is_own: bool) -> None:
     for sides in ((player, "q"), ("q", player)):
         assert is_own_pair(judge, *sides, {"openai/served"}) is is_own

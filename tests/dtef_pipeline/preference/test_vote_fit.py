@@ -18,17 +18,12 @@ from dtef_pipeline.preference.vote_fit import PreferenceFit, VoteSettings, fit_v
 from dtef_pipeline.statistics.bradley_terry import fit_strengths
 from dtef_pipeline.statistics.clustered_errors import estimate_errors
 from tests.conftest import SHARED
+from tests.made.shared_cases import case_parameters
 from tests.made.votes import paired, votes_of
 
 VOTES = SHARED / "votes"
 needs_votes = pytest.mark.skipif(not VOTES.is_dir(), reason=f"no published votes at {VOTES}")
 RESULTS = ("beta", "share")
-
-
-def cases(fn: str) -> list[dict[str, Any]]:
-    if not VOTES.is_dir():
-        return []
-    return [case for case in json.loads((VOTES / "vectors.json").read_text(encoding="utf-8"))["cases"] if case["fn"] == fn]
 
 
 def fitted(document: dict[str, Any], **options: Any) -> PreferenceFit:
@@ -39,8 +34,7 @@ def by_model(found: PreferenceFit, name: str) -> dict[str, Any]:
     return {score.model: getattr(score, name) for score in found.scores}
 
 
-@needs_votes
-@pytest.mark.parametrize("case", cases("bradley_terry"), ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", case_parameters("votes", "bradley_terry"))
 def test_shared_case(case: dict[str, Any]) -> None:
     found = fitted({"votes": case["in"]["votes"]}, prior_l2=case["in"].get("l2", 0.0))
     for name, expected in case["out"].items():
@@ -52,8 +46,7 @@ def test_shared_case(case: dict[str, Any]) -> None:
             assert found.document()[name] == expected
 
 
-@needs_votes
-@pytest.mark.parametrize("case", cases("davidson"), ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", case_parameters("votes", "davidson"))
 def test_shared_case_of_davidson(case: dict[str, Any]) -> None:
     found = fitted({"votes": case["in"]["votes"]}, ties="davidson")
     beta = by_model(found, "beta")

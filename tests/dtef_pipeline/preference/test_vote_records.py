@@ -28,9 +28,11 @@ from dtef_pipeline.preference.vote_records import (
 )
 from dtef_pipeline.preference.votes import Vote, read_ballot, vote_pair
 from tests.conftest import SHARED
+from tests.made.shared_cases import cases_beside
 from tests.made.voted import responses
 from tests.made.votes import paired
 
+CASES = cases_beside(__file__)
 TIME = datetime(2026, 1, 31, 12, 0, 0, 5, tzinfo=UTC)
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -93,19 +95,7 @@ def is_read(values: object) -> bool:
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [
-        ({"choice": "C"}, "choice: got 'C'; allowed: A, B, tie"),
-        ({"confidence": 0}, "confidence: got 0; allowed: 1 to 5"),
-        ({"confidence": 6}, "got 6"),
-        ({"confidence": 2.5}, "got 2.5"),
-        ({"confidence": True}, "got true"),
-        ({"confidence": None}, "got null"),
-        ({"justification": "x" * 2_001}, "at most 2000 characters"),
-        ({"model": "gpt"}, "model: unknown key; known: pair_id, "),
-        ({"pair_id": ""}, "pair_id"),
-        ({"reviewer_id": "a\nb"}, "reviewer_id"),
-        ({"reviewer_id": "\ud800"}, "reviewer_id"),
-    ],
+    [*CASES["a_faulty_vote_is_refused_with_what_is_allowed"], ({"justification": "x" * 2_001}, "at most 2000 characters")],
 )
 def test_a_faulty_vote_is_refused_with_what_is_allowed(change: dict[str, Any], said: str) -> None:
     with pytest.raises(BallotError, match=said):
@@ -166,32 +156,8 @@ def test_json_holds_votes_or_wins_and_a_pair_that_never_won_is_no_vote(tmp_path:
 @pytest.mark.parametrize(
     ("text", "line", "got"),
     [
-        ("left,right\na,b\n", 1, "the column choice is missing"),
-        ("left,left,right,choice\n", 1, "left occurs twice"),
-        ("left,right,choice,confidence,confidence\n", 1, "confidence occurs twice"),
-        (HEADER + "a,b,A\na,b,C\n", 3, "got 'C'; allowed: A, B, tie"),
-        (HEADER + "a,,A\n", 2, "right"),
-        (HEADER + "a,a,A\n", 2, "got 'a'"),
-        (HEADER + "a,b\n", 2, "got '2'; allowed: 3"),
-        (HEADER + '"a,b,A\n', None, "is not CSV"),
-        ("left,right,choice,confidence\na,b,A,6\n", 2, "got '6'; allowed: 1, 2, 3, 4, 5"),
-        ("left,right,choice,reviewer_id\na,b,A,r\na,b,A,\n", 3, "reviewer_id"),
-        ("", 1, "the column left is missing"),
+        *CASES["a_fault_names_its_place_in_few_words"],
         (b"left,right,choice\na,\xff,A\n", 2, "is not text"),
-        ('{"votes": [["a", "b", "A"]],\n "votes": []}', None, "the key 'votes' is given twice"),
-        ('{"votes": [["a", "b", "A"], ["a", "b"]]}', None, "votes[1]"),
-        ('{"votes": [["a", "b", "X"]]}', None, "votes[0]"),
-        ('{"votes": [["a", 1, "A"]]}', None, "votes[0]"),
-        ('{"votes": [["a", "a ", "A"]]}', None, "votes[0]"),
-        ('{"votes": [["a", "\\ud800", "A"]]}', None, "votes[0]"),
-        ('{"wins": [["a", "b", 1.5]]}', None, "wins[0]"),
-        ('{"wins": [["a", "b", true]]}', None, "wins[0]"),
-        ('{"wins": [["a", "b", -1]]}', None, "wins[0]"),
-        ('{"wins": [["a", "b", NaN]]}', None, "NaN"),
-        ('{"wins": [], "votes": []}', None, '"votes" or "wins", not both'),
-        ('{"votes": {}}', None, '"votes" or "wins"'),
-        ("[1]", None, '"votes" or "wins"'),
-        ("{", 1, "is not JSON"),
         ("[" * 100_000, None, "is not JSON"),
         (HEADER + f"a,b,{'x' * 900_000}\n", 2, "choice"),
     ],

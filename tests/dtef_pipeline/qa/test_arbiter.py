@@ -17,6 +17,7 @@ from dtef_pipeline.asking.episodes import EpisodeResult, play
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.judging.judges import is_self_judged
 from dtef_pipeline.qa.judging.arbiter import (
     EVALUATORS,
@@ -38,8 +39,9 @@ from dtef_pipeline.qa.judging.arbitration import (
 )
 from tests.conftest import ROOT
 from tests.made.responses import response
-from tests.made.shared_cases import cases
+from tests.made.shared_cases import cases, cases_beside
 
+CASES = cases_beside(__file__)
 MODELS = load_models(
     "models: {mini: {model: openai/mini, max_tokens: 300}, plain: {model: openai/plain}, warm: {model: openai/warm, temperature: null}}\n"
     "collections: {both: [mini, plain]}"
@@ -52,29 +54,11 @@ def test_the_document_has_the_documented_block() -> None:
     config = load_arbiter("arbiter: {sample_rate: 0.1, daily_budget: 10.0, model: mini, evaluators: [semantic, factuality]}")
     assert (config.sample_rate, config.daily_budget, config.evaluators) == (0.1, 10.0, ["semantic", "factuality"])
     shipped = load_arbiter(ROOT / "data" / "judges.yaml")
-    judge = resolve_arbiter(shipped, load_models(ROOT / "data" / "models.yaml", computed=dict.fromkeys(_computed(), 0)))
+    judge = resolve_arbiter(shipped, load_models(ROOT / "data" / "models.yaml", computed=COMPUTED_MODELS))
     assert (judge.model.temperature, judge.evaluators) == (0.0, EVALUATORS)
 
 
-def _computed() -> list[str]:
-    return re.findall(r"^  (baseline/[a-z-]+):", (ROOT / "data" / "models.yaml").read_text(encoding="utf-8"), re.MULTILINE)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("arbiter: {model: m, rate: 1}", "judges text:1: arbiter.rate: unknown key; known: sample_rate"),
-        ("judge: {model: m}", "unknown key"),
-        ("arbiter: {model: m, sample_rate: 1.5}", "got 1.5; allowed: 0 to 1"),
-        ("arbiter: {model: m, sample_rate: true}", "got true; allowed: a number"),
-        ("arbiter: {model: m, daily_budget: -1}", "got -1"),
-        ("arbiter: {model: m, evaluators: [style]}", "allowed: semantic, factuality"),
-        ("arbiter: {model: m, evaluators: [semantic, semantic]}", "got semantic, semantic"),
-        ("arbiter: {model: m, evaluators: []}", "got []"),
-        ("arbiter: {sample_rate: 1}", "is missing"),
-        ("", "is missing"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), CASES["a_wrong_document_is_refused_with_its_line"])
 def test_a_wrong_document_is_refused_with_its_line(text: str, said: str) -> None:
     with pytest.raises(ConfigError, match="judges text:1: ") as error:
         load_arbiter(text)
@@ -203,33 +187,10 @@ def test_shared_replies_are_read_as_reported() -> None:
 @pytest.mark.parametrize(
     ("reply", "score"),
     [
-        ('```json\n{"score": 1, "reason": "right"}\n```', 1.0),
-        ('{"reason": "two\nlines", "score": 0}', 0.0),
-        ('{"score": 0.2} and later {"verdict": "good"}', 0.2),
-        ('{"score": 0.2, "reason": "it says {\\"score\\": 1}"}', 0.2),
-        ('<think>{"score": 0.9}</think>{"score": 0.1}', 0.1),
-        ("{braces} of prose and {\n\"score\": 5e-1}", 0.5),
-        ('{"score": 0.2, "reason": "it says {"score": 1}"}', None),  # no JSON: what is quoted in it is no verdict
-        ('{"score": 0.3} {"score": 0.4, "reason": "cut', None),
-        ('{"score": "high"}', None),
-        ('{"score": "0.8"}', None),
-        ('{"score": true}', None),
-        ('{"score": NaN}', None),
-        ('{"score": -0.1}', None),
-        ('{"score": 1.0000001}', None),
-        ('{"score": 0.2, "score": 1}', None),
-        ('{"Score": 0.5}', None),
-        ('[{"reason": "x"}, 0.5]', None),
-        ('{"score": null}', None),
-        ('{"score": [0.5]}', None),
-        ("0.7", None),
-        ("8", None),
-        ("", None),
-        ('{"score": ' + "9" * 5_000 + "}", None),
-        ('{"a":' * 50_000, None),
-        ('{"a":' + "[" * 50_000, None),
+        *CASES["a_score_is_a_number_from_0_to_1_in_a_json_object_and_nothing_else"],
+        *((huge, None) for huge in ('{"score": ' + "9" * 5_000 + "}", '{"a":' * 50_000, '{"a":' + "[" * 50_000)),
     ],
-)  # fmt: skip
+)
 def test_a_score_is_a_number_from_0_to_1_in_a_json_object_and_nothing_else(reply: str, score: float | None) -> None:
     assert read_arbiter_reply(reply).score == (None if score is None else pytest.approx(score))
 
@@ -360,7 +321,4 @@ def test_models_on_a_server_of_ones_own_are_not_of_openai_for_speaking_its_proto
     assert not is_self_judged("openai/gpt-oss-20b", "openai/Qwen3-8B", private)
     assert is_self_judged("openai/gpt-oss-20b", "openai/gpt-4o", private), "the name tells"
     assert is_self_judged("openai/ours", "openai/ours[temperature=1]", private)
-
-
-def test_a_score_of_such_a_judge_has_the_flag() -> None:
     assert compute_arbiter_score({"semantic": 1.0}, self_judged=True).flags == ("self_judged",)

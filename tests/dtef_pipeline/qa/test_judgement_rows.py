@@ -61,9 +61,7 @@ class TestWhom:
     def test_a_reference_is_shown_with_its_working_where_there_is_one(self) -> None:
         assert ITEMS["gsm8k/0"].reference == "3 * 4 = 12\n#### 12"
         assert select_judged_items(rows_of_items(replace(ROWERS, solution=" ")))["gsm8k/0"].reference == "12"
-
-    def test_no_item_needs_no_judge(self) -> None:
-        assert select_judged_items(rows_of_items(BIRD)) == {}
+        assert select_judged_items(rows_of_items(BIRD)) == {}, "no item needs a judge"
 
     def test_a_sample_and_what_is_left_out_are_all_there_is(self) -> None:
         responses = pa.concat_tables([responses_to(replace(ROWERS, item_id=f"gsm8k/{at}"), "12") for at in range(200)])

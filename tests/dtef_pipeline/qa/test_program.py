@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -28,7 +26,7 @@ from dtef_pipeline.qa.program import (
     select_programs_to_run,
 )
 from tests.made.qa_items import BIRD, TWICE, responses_to, rows_of_items
-from tests.made.shared_cases import json_rows
+from tests.made.shared_cases import cases_beside, json_rows
 
 PROMPT = '''from typing import List
 
@@ -44,7 +42,7 @@ def add(x: int, y: int) -> int:
     """
 '''
 
-CASES: dict[str, list[str]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+CASES = cases_beside(__file__)
 
 
 def result(text: str | None, *, prompt: str = PROMPT) -> object:
@@ -57,10 +55,7 @@ def result(text: str | None, *, prompt: str = PROMPT) -> object:
     return space["add"](2, 3)  # type: ignore[operator]
 
 
-@pytest.mark.parametrize(
-    "text",
-    CASES["meant"],
-)
+@pytest.mark.parametrize("text", CASES["meant"])
 def test_the_code_that_was_meant_is_run(text: str) -> None:
     assert result(text) == 5
 
@@ -76,26 +71,12 @@ def test_a_function_of_another_name_is_a_program_without_the_function(text: str)
     assert "plus" in space
 
 
-@pytest.mark.parametrize("text", [None, "", "  \n\n\t", "<think>def add(x, y): return 5", "```python\n```", "```python\n\n\n"])
+@pytest.mark.parametrize("text", CASES["nothing_is_empty"])
 def test_nothing_is_empty(text: str | None) -> None:
     assert result(text) == EMPTY_PROGRAM
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "    return x +\n",
-        "I cannot help with that.",
-        "def add(x, y:\n    return 1",
-        "    return '\ud800'",
-        "    return 1\0",
-        "(((",
-        "Sure!\n\n\treturn x + y",
-        "Sure!\n\n    I cannot help with that.",
-        "for\n    return x + y",
-        "def sum(:\n\n    return x + y",
-    ],
-)
+@pytest.mark.parametrize("text", CASES["what_is_no_python_is_reported_with_the_compilers_words"])
 def test_what_is_no_python_is_reported_with_the_compilers_words(text: str) -> None:
     program = build_program(text, PROMPT, "add")
     assert program.fault == NOT_PYTHON

@@ -43,11 +43,9 @@ class TestConditions:
     def test_items_without_options_have_one_template_and_no_order(self) -> None:
         assert AskSettings("cot", 2).condition(["number"], about_documents=False) == "plain,2-shot"
         assert AskSettings.parse_spelling("plain,2-shot") == AskSettings(few_shot=2)
+        assert AskSettings(few_shot_as="turns").condition(["choice"], about_documents=False) == "letters", "without an example"
         with pytest.raises(ConfigError, match="order rotated-1"):
             AskSettings(order="rotated-1").condition(["code"], about_documents=False)
-
-    def test_turns_without_an_example_are_none(self) -> None:
-        assert AskSettings(few_shot_as="turns").condition(["choice"], about_documents=False) == "letters"
 
     @pytest.mark.parametrize(
         ("how", "about_documents", "message"),
@@ -84,10 +82,6 @@ class TestPlain:
         (row,) = build_plain_prompts([BIRD], [], AskSettings(order=order)).qa_prompts.to_pylist()
         shown = [line[3:] for line in row["messages"][0]["text"].splitlines() if line[1:3] == ". "]
         assert [BIRD.options[at] for at in row["option_order"]] == shown
-
-    def test_more_examples_than_there_are_are_refused(self) -> None:
-        with pytest.raises(ConfigError, match="few-shot 3, where mmlu/sea_birds has 2 development items: allowed"):
-            build_plain_prompts([BIRD], BIRDS_SHOWN, AskSettings(few_shot=3))
 
 
 class TestCited:

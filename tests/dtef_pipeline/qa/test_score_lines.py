@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.qa.model import ItemError, ItemScore
 from dtef_pipeline.qa.score_lines import read_answer_lines, score_answer_lines
-from tests.made.shared_cases import cases
+from tests.made.shared_cases import cases, cases_beside
 from tests.strict_json import strict
 
+CASES = cases_beside(__file__)
 LINE: dict[str, Any] = {"scorer": "list_one", "response": "by car", "reference": {"car": 1, "bike": 0.5}, "synonyms": {}}
 
 
@@ -87,41 +88,11 @@ def test_settings_are_those_of_the_line() -> None:
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [
-        ("{oops", r"answers.jsonl:2: it is not JSON: .*; got '{oops'; allowed: a JSON object"),
-        ("[1]", "not an object"),
-        ("null", "not an object"),
-        ('{"scorer": NaN}', "NaN is not a number in JSON"),
-        ('{"scorer": 1e999}', "too large"),
-        ('{"scorer": "yes_no", "scorer": "list_one"}', "'scorer' is given twice"),
-        ("[" * 100_000, "nested too deeply|not JSON"),
-        ({**LINE, "scorer": None}, "scorer .*; allowed: yes_no, list_one"),
-        ({**LINE, "scorer": 5}, "scorer"),
-        ({**LINE, "scorer": "judge"}, "got 'judge'; allowed: yes_no"),
-        ({**LINE, "scorer": "code_execution"}, "got 'code_execution'"),
-        ({**LINE, "response": 5}, "response .*; got '5'; allowed: a text, "),
-        ({"scorer": "list_one", "reference": "x"}, "response is missing"),
-        ({"scorer": "list_one", "response": "x"}, "reference is missing"),
-        ({**LINE, "reference": "{car"}, "answers.jsonl:2: metric: .*JSON"),
-        ({**LINE, "reference": {"car": 1, "Car": 1}}, "'car' and 'Car'"),
-        ({**LINE, "options": "A, B"}, "options .*; allowed: a list"),
-        ({**LINE, "options": ["A", 1]}, "options"),
-        ({**LINE, "synonyms": ["auto"]}, "synonyms"),
-        ({**LINE, "synonyms": {"car": "auto"}}, "synonyms"),
-        ({**LINE, "wordnet_senses": "most"}, "wordnet_senses .*; got 'most'; allowed: first, all"),
-        ({**LINE, "penalty": 2}, "penalty"),
-        ({**LINE, "penalty": True}, "penalty"),
-        ({**LINE, "strict": "yes"}, "strict .*; got 'yes'; allowed: true or false"),
-        ({**LINE, "finish_reason": 1}, "finish_reason"),
-        ({**LINE, "timeout_s": 0}, "timeout_s"),
-        ({**LINE, "task": {"prompt": ""}}, "allowed: a text, the name of a program in the file of --tasks"),
-        ({**LINE, "scorer": "PickOne"}, "there are no options"),
-        ({**LINE, "scorer": "PickOne", "options": ["car", "bus"]}, "not among the options; got 'bike'; allowed: car, bus"),
-    ],
+    [*CASES["a_line_that_is_not_usable_is_named_before_anything_is_scored"], ("[" * 100_000, "nested too deeply|not JSON")],
 )
 def test_a_line_that_is_not_usable_is_named_before_anything_is_scored(line: Any, message: str) -> None:
     with pytest.raises(ItemError, match=message) as refused:
-        scored(LINE, line)
+        scored(LINE, {**LINE, **line} if isinstance(line, dict) else line)
     assert str(refused.value).startswith("answers.jsonl:2: ")
     assert len(str(refused.value)) < 700
 

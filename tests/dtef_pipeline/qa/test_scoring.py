@@ -155,9 +155,7 @@ LIMIT = "not sent: the judges' daily budget of $2.00 for 2026-05-04 (UTC) was re
         ("skipped_budget", "skipped_budget", "skipped_budget", LIMIT),
     ],
 )
-def test_what_no_judge_stated_is_null_with_a_reason_and_never_a_middle_value(
-    reason: str, other: str, status: str, told: str
-) -> None:
+def test_what_no_judge_stated_is_null_with_a_reason(reason: str, other: str, status: str, told: str) -> None:
     judgements = [
         {"evaluator": name, "reason": why, "error": LIMIT} for name, why in (("semantic", reason), ("factuality", other))
     ]

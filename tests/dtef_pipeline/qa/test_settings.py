@@ -21,7 +21,9 @@ from dtef_pipeline.qa.settings import (
     select_panel_parts,
 )
 from tests.conftest import ROOT
+from tests.made.shared_cases import cases_beside
 
+CASES = cases_beside(__file__)
 KNOWN = ["mmlu/law", "mmlu/high_school_law", "mmlu/high_school_physics", "gsm8k/all", "own/law"]
 
 
@@ -31,17 +33,7 @@ def panel(tmp_path: Path, text: str) -> QaSettings | None:
     return load_panel_settings(path, "qa", QaSettings)
 
 
-@pytest.mark.parametrize(
-    ("suites", "parts", "found"),
-    [
-        ([], ["law"], ["mmlu/law", "own/law"]),
-        (["mmlu"], ["law"], ["mmlu/law"]),
-        ([], ["mmlu/high_school_*"], ["mmlu/high_school_law", "mmlu/high_school_physics"]),
-        ([], ["*_law", "all"], ["mmlu/high_school_law", "gsm8k/all"]),
-        (["gsm*", "own"], [], ["gsm8k/all", "own/law"]),
-        ([], [], KNOWN),
-    ],
-)
+@pytest.mark.parametrize(("suites", "parts", "found"), CASES["parts_are_chosen_by_suite_by_name_and_by_pattern"])
 def test_parts_are_chosen_by_suite_by_name_and_by_pattern(suites: list[str], parts: list[str], found: list[str]) -> None:
     assert choose_parts(KNOWN, suites, parts) == found
 
@@ -54,24 +46,7 @@ def test_a_panel_that_names_no_part_asks_nothing(tmp_path: Path) -> None:
     assert select_panel_parts(found, KNOWN) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            "models: []\nqa:\n  parts: [law]\n  modles: [m]\n",
-            r"panel.yaml:4: qa.modles: unknown key; known: max_cost_usd, max_calls, role_budgets, suites, parts",
-        ),
-        ("qa:\n  draws: 0\n", r"panel.yaml:2: qa.draws: got 0; allowed: 1 to 1,000"),
-        ("qa:\n  template: prose\n", r"panel.yaml:2: qa.template: got 'prose'"),
-        ("qa:\n  sample_rate: 2\n", r"panel.yaml:2: qa.sample_rate: got 2"),
-        ("qa:\n  role_budgets: {jury: {max_calls: 1}}\n", r"role_budgets"),
-        ("qa:\n  role_budgets:\n    judge: {max_tokens: 1}\n", r"panel.yaml:3: qa.role_budgets.judge.max_tokens: unknown key"),
-        ("qa:\n  filter: [YEAR]\n", r"panel.yaml:2: qa.filter: got 'YEAR'; allowed: KEY=VALUE"),
-        ("qa:\n  sandbox: docker\n", r"panel.yaml:2: qa.sandbox: got 'docker'; allowed: auto, sandlock"),
-        ("qa:\n  timeout_s: 0\n", r"panel.yaml:2: qa.timeout_s: got 0; allowed: 0.1 or more"),
-        ("qa: [law]\n", r"panel.yaml:1: qa: got .*; allowed: a mapping"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), CASES["a_fault_is_reported_with_its_line"])
 def test_a_fault_is_reported_with_its_line(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         panel(tmp_path, text)

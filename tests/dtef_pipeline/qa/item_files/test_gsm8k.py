@@ -1,4 +1,4 @@
-"""Word problems: one number after one mark, named after their lines."""
+"""Word problems: one number after one mark. Programs to write: no program is run to find out whether it can be tested."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dtef_pipeline.qa.item_files.gsm8k import load_gsm8k
+from dtef_pipeline.qa.item_files.gsm8k import find_defined_functions, load_gsm8k, load_humaneval
 from dtef_pipeline.qa.item_files.item_log import MAX_FINDINGS
 from dtef_pipeline.qa.item_files.rows import LONGEST_ROW, MAX_UNPACKED_BYTES
 from dtef_pipeline.qa.model import ItemError
 from tests.made.qa_items import written_lines
-from tests.made.shared_cases import shared
+from tests.made.shared_cases import cases_beside, shared
 
+CASES = cases_beside(__file__)
 GOOD = {"question": "How many?", "answer": "2 + 2 = 4\n#### 4"}
 
 
@@ -49,52 +52,22 @@ def test_the_same_twice_is_kept_with_a_warning_that_names_both_written_lines(tmp
     assert (finding.level, finding.code, finding.line, finding.found) == ("warning", "repeated", 3, "'gsm8k/0 in line 1'")
 
 
-@pytest.mark.parametrize(
-    ("stated", "number"),
-    [
-        ("1,450,000", "1450000"),
-        ("-10", "-10"),
-        ("−3", "-3"),
-        ("$5.50", "5.50"),
-        ("-$4", "-4"),
-        (".5", ".5"),
-        ("0", "0"),
-        ("1234567", "1234567"),
-    ],
-)
+@pytest.mark.parametrize(("stated", "number"), CASES["numbers_lose_commas_and_currency"])
 def test_numbers_lose_commas_and_currency(stated: str, number: str, tmp_path: Path) -> None:
     (item,) = load_gsm8k(written_lines(tmp_path / "x.jsonl", {**GOOD, "answer": f"so\n#### {stated}\n"})).items
     assert item.reference == number
 
 
-@pytest.mark.parametrize(
-    ("answer", "code"),
-    [
-        ("4", "mark"),
-        ("#### 4\n#### 5", "mark"),
-        ("####", "number"),
-        ("#### four", "number"),
-        ("#### 5 apples", "number"),
-        ("#### 1,45", "number"),
-        ("#### 3:45", "number"),
-        ("#### nan", "number"),
-        ("#### ٣", "number"),
-        ("", "text"),
-        (4, "text"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "code"), CASES["an_answer_without_one_number_is_left_out"])
 def test_an_answer_without_one_number_is_left_out(answer: object, code: str, tmp_path: Path) -> None:
     found = load_gsm8k(written_lines(tmp_path / "x.jsonl", GOOD, {**GOOD, "answer": answer}, {**GOOD, "question": "And now?"}))
     assert [item.item_id for item in found.items] == ["gsm8k/0", "gsm8k/2"]
     assert [(finding.code, finding.line, finding.item_id) for finding in found.findings] == [(code, 2, "gsm8k/1")]
 
 
-def test_blank_lines_are_passed_over_and_counted(tmp_path: Path) -> None:
+def test_blank_lines_are_counted_and_a_row_may_state_its_own_number(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text(f"\n{json.dumps(GOOD)}\n   \n{json.dumps(GOOD)}", encoding="utf-8-sig")
     assert [item.item_id for item in load_gsm8k(tmp_path / "x.jsonl").items] == ["gsm8k/1", "gsm8k/3"]
-
-
-def test_a_row_may_state_its_own_number(tmp_path: Path) -> None:
     found = load_gsm8k(written_lines(tmp_path / "x.jsonl", {**GOOD, "index": 17}, {**GOOD, "id": "b7"}), suite="mine")
     assert [item.item_id for item in found.items] == ["mine/17", "mine/b7"]
 
@@ -111,32 +84,25 @@ def test_the_training_file_beside_gives_the_examples_and_nothing_else_does(tmp_p
         assert [item.item_id for item in found.examples] == ["gsm8k/train/0", "gsm8k/train/1"]
 
 
-BAD_LINES = {
-    "json": b'{"question": ',
-    "no_object": b'["question"]',
-    "doubled_key": b'{"question": "a", "question": "b", "answer": "#### 1"}',
-    "encoding": b'{"question": "caf\xe9", "answer": "#### 1"}',
-    "missing": b'{"answer": "#### 1"}',
-    "long_row": b'{"question": "' + b"a" * LONGEST_ROW + b'"}',
-}
+BAD_LINES = (
+    *(("json", line) for line in (b'{"question": ', b"[" * 200_000, b"1" * 10_000, b'{"question": ' * 50_000)),
+    ("no_object", b'["question"]'),
+    ("doubled_key", b'{"question": "a", "question": "b", "answer": "#### 1"}'),
+    ("encoding", b'{"question": "caf\xe9", "answer": "#### 1"}'),
+    ("missing", b'{"answer": "#### 1"}'),
+    ("long_row", b'{"question": "' + b"a" * LONGEST_ROW + b'"}'),
+)
 
 
-@pytest.mark.parametrize("code", BAD_LINES)
-def test_a_line_that_is_no_row_is_named_and_the_next_is_read(code: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("code", "line"), BAD_LINES, ids=range(len(BAD_LINES)))
+def test_a_line_that_is_no_row_is_named_and_the_next_is_read(code: str, line: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    path.write_bytes(BAD_LINES[code] + b"\n" + json.dumps(GOOD).encode())
+    path.write_bytes(line + b"\n" + json.dumps(GOOD).encode())
     found = load_gsm8k(path)
     assert [item.item_id for item in found.items] == ["gsm8k/1"]
     assert [(finding.code, finding.line) for finding in found.findings] == [(code, 1)]
     with pytest.raises(ItemError, match=r"x\.jsonl:1: "):
         load_gsm8k(path, strict=True)
-
-
-@pytest.mark.parametrize("line", [b"[" * 200_000, b"1" * 10_000, b'{"question": ' * 50_000])
-def test_what_the_parser_itself_refuses_is_a_bad_line(line: bytes, tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl").write_bytes(line)
-    found = load_gsm8k(tmp_path / "x.jsonl")
-    assert [(finding.level, finding.code) for finding in found.findings] == [("error", "json")]
 
 
 @pytest.mark.parametrize(
@@ -162,9 +128,6 @@ def test_what_is_neither_a_file_nor_a_folder_is_not_waited_for(tmp_path: Path) -
     with pytest.raises(ItemError, match="no such file"):
         load_gsm8k(tmp_path / "x.jsonl")
     assert [finding.code for finding in load_gsm8k(tmp_path).findings] == ["no_files"]
-
-
-def test_a_name_that_no_system_takes_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(ItemError, match="cannot be read: "):
         load_gsm8k(tmp_path / ("x" * 5000))
 
@@ -190,3 +153,72 @@ def test_the_shared_problems_are_read_whole() -> None:
     assert (len(found.items), found.findings, found.examples) == (400, (), ())
     assert {"2125", "-10", "1450000"} <= {item.reference for item in found.items}
     assert all(item.solution for item in found.items)
+
+
+AREA = {
+    "task_id": "HumanEval/4",
+    "prompt": 'import math\n\n\ndef area(r):\n    """Area of a circle."""\n',
+    "entry_point": "area",
+    "canonical_solution": "    return math.pi * r * r\n",
+    "test": "def check(candidate):\n    assert candidate(0) == 0\n",
+}
+
+
+@pytest.mark.parametrize("name", ["HumanEval.jsonl", "HumanEval.jsonl.gz", "test.JSONL"])
+def test_an_item_is_named_by_its_task_and_brings_its_tests(name: str, tmp_path: Path) -> None:
+    (item,) = load_humaneval(written_lines(tmp_path / name, AREA)).items
+    assert (item.item_id, item.part, item.type, item.cluster) == ("HumanEval/4", "all", "code", "HumanEval/4")
+    assert item.text == AREA["prompt"]
+    assert json.loads(item.reference) == {key: value for key, value in AREA.items() if key != "task_id"}
+    assert load_humaneval(tmp_path).items == (item,)
+
+
+def test_the_solution_may_be_absent(tmp_path: Path) -> None:
+    without = {key: value for key, value in AREA.items() if key != "canonical_solution"}
+    (item,) = load_humaneval(written_lines(tmp_path / "x.jsonl", without)).items
+    assert "canonical_solution" not in json.loads(item.reference)
+
+
+def test_two_tasks_may_ask_for_functions_of_one_name_but_not_be_one_task(tmp_path: Path) -> None:
+    found = load_humaneval(written_lines(tmp_path / "x.jsonl", AREA, {**AREA, "task_id": "HumanEval/5"}, AREA))
+    assert [item.item_id for item in found.items] == ["HumanEval/4", "HumanEval/5"]
+    assert [(finding.code, finding.line) for finding in found.findings] == [("repeated", 2), ("duplicate_id", 3)]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"test": "def test(candidate): ..."}, "test"),
+        ({"test": "class T:\n    def check(self): ..."}, "test"),
+        ({"test": "def check(candidate:\n"}, "test"),
+        ({"test": "# def check(candidate): ..."}, "test"),
+        ({"entry_point": "volume"}, "prompt"),
+        ({"entry_point": "math"}, "prompt"),
+        ({"prompt": "(" * 100_000}, "prompt"),
+        ({"prompt": "x = " + "-" * 190_000 + "1"}, "prompt"),
+        ({"prompt": "a" + ".b" * 90_000}, "prompt"),
+        ({"prompt": "x\x00y"}, "encoding"),
+        ({"task_id": None}, "text"),
+        ({"test": ["check"]}, "text"),
+        ({"entry_point": ""}, "text"),
+    ],
+)
+def test_a_task_that_cannot_be_tested_is_left_out(change: dict[str, object], code: str, tmp_path: Path) -> None:
+    found = load_humaneval(written_lines(tmp_path / "x.jsonl", {**AREA, **change}, AREA))
+    assert [item.source_line for item in found.items] == [2]
+    assert [(finding.code, finding.line) for finding in found.findings] == [(code, 1)]
+
+
+@pytest.mark.parametrize(("code", "names"), CASES["functions_are_found_at_the_outermost_level"])
+def test_functions_are_found_at_the_outermost_level(code: str, names: list[str]) -> None:
+    assert find_defined_functions(code) == {*names}
+
+
+@given(st.text(max_size=200))
+def test_no_text_is_too_strange_to_look_through(code: str) -> None:
+    assert isinstance(find_defined_functions(code), set)
+
+
+def test_the_shared_tasks_are_read_whole() -> None:
+    found = load_humaneval(shared("benchmarks/humaneval"))
+    assert (len(found.items), found.findings) == (60, ())

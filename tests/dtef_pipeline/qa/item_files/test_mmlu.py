@@ -18,8 +18,9 @@ from dtef_pipeline.qa.item_files.item_log import LoadedItems
 from dtef_pipeline.qa.item_files.mmlu import load_mmlu
 from dtef_pipeline.qa.model import QaItem
 from tests.made.qa_items import written_lines
-from tests.made.shared_cases import shared
+from tests.made.shared_cases import cases_beside, shared
 
+CASES = cases_beside(__file__)
 CELLS = ["Which is a river?", "Elbe", "Rigi", "Malta", "Ural Mountains", "A"]
 
 
@@ -96,14 +97,11 @@ def test_the_words_none_nan_and_zero_are_texts(tmp_path: Path) -> None:
     assert load_mmlu(written(tmp_path / "headed_test.csv", headed)).items[0].options == item.options
 
 
-def test_cells_hold_line_breaks_and_later_rows_know_their_line(tmp_path: Path) -> None:
+def test_cells_hold_line_breaks_and_no_byte_order_mark(tmp_path: Path) -> None:
     first = ["Read:\r\none\ntwo", "a\nb", "c", "d", "e", "B"]
     found = load_mmlu(written(tmp_path / "breaks_test.csv", [first, CELLS]))
     assert found.items[0].text == "Read:\r\none\ntwo"
     assert [item.source_line for item in found.items] == [1, 5]
-
-
-def test_a_byte_order_mark_is_no_part_of_the_first_question(tmp_path: Path) -> None:
     assert load_mmlu(written(tmp_path / "x_test.csv", [CELLS], "utf-8-sig")).items[0].text == CELLS[0]
 
 
@@ -139,30 +137,7 @@ def test_options_that_are_equal_but_for_case_and_blanks_are_kept_with_a_warning(
     assert load_mmlu(path, strict=True).items == found.items
 
 
-@pytest.mark.parametrize(
-    ("change", "code"),
-    [
-        ({"choices": ["one"]}, "options"),
-        ({"choices": list("abcdefghijk")}, "options"),
-        ({"choices": "Elbe, Rigi"}, "options"),
-        ({"choices": [1, 2]}, "options"),
-        ({"choices": None}, "options"),
-        ({"answer": 4}, "letter"),
-        ({"answer": -1}, "letter"),
-        ({"answer": True}, "letter"),
-        ({"answer": 1.0}, "letter"),
-        ({"answer": "1"}, "letter"),
-        ({"answer": None}, "letter"),
-        ({"answer": "AB"}, "letter"),
-        ({"question": 5}, "text"),
-        ({"question": "half \ud800"}, "encoding"),
-        ({"question": "a\x00b"}, "encoding"),
-        ({"subject": ["rivers"]}, "part"),
-        ({"subject": "a\nb"}, "part"),
-        ({"id": True}, "id"),
-        ({"id": [1]}, "id"),
-    ],
-)
+@pytest.mark.parametrize(("change", "code"), CASES["a_fault_of_a_row_has_its_word"])
 def test_a_fault_of_a_row_has_its_word(change: dict[str, object], code: str, tmp_path: Path) -> None:
     row = {"question": CELLS[0], "subject": "rivers", "choices": CELLS[1:5], "answer": 0}
     found = load_mmlu(written_lines(tmp_path / "x.jsonl", row, {**row, **change}, row))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +11,11 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.qa.model import ItemError, ItemScore
 from tests.dtef_pipeline.qa.reading.letters import read_letter, score_choice
-from tests.made.shared_cases import cases, json_rows
+from tests.made.shared_cases import cases, cases_beside, json_rows
 
 CITIES = ("London", "Berlin", "Paris", "Madrid")
 ORGANS = ("The heart", "The lung", "The kidney", "The liver", "The skin", "Bone", "Ear", "Eye", "Nose", "Toe")
-CASES: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+CASES = cases_beside(__file__)
 """Replies by what is read of them, with their letters."""
 PIECES = (
     "The answer is ", "answer", "Answer: ", "A", "B", "(C)", " and ", " or ", "D.", "I ", "E", "\\boxed{", "}", "closest ", "so ", "option ",
@@ -156,31 +155,6 @@ def test_a_statement_survives_brackets_emphasis_and_text_around_it(letter: str, 
         assert read_letter(text, CITIES).letter == letter, text
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "(",
-        "1",
-        "answer is ",
-        "answer ",
-        "closest ",
-        "so ",
-        "option A is ",
-        "A\n",
-        "answer is not A, not ",
-        "answer would not be neither A nor ",
-        "answer is not only A but also ",
-        "A. x\nB. y\n",
-        "not A. B. ",
-        "answer is A. Wait, no, it is ",
-        " nicht A",
-        "不是A",
-        "はAでは",
-        " ",
-        "\\boxed{",
-        "\x00",
-        "\ud800",
-    ],
-)
+@pytest.mark.parametrize("piece", CASES["a_long_text_of_one_piece_is_read"])
 def test_a_long_text_of_one_piece_is_read(piece: str) -> None:
     read_letter(piece * (100_000 // len(piece)), CITIES)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,9 +12,9 @@ from hypothesis import strategies as st
 from dtef_pipeline.qa.model import ItemError, ItemScore, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.reading.numeric import Numeric, read_number
 from dtef_pipeline.text.numbers import is_same_number, parse_exact_number
-from tests.made.shared_cases import cases, json_rows, shared
+from tests.made.shared_cases import cases, cases_beside, json_rows, shared
 
-CASES: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+CASES = cases_beside(__file__)
 """Replies by what is read of them, with their numbers; a number that is not whole is a fraction."""
 PIECES = (
     "####", "#### ", "\\boxed{", "\\fbox{", "}", "\\frac{", "{", "The answer is ", "answer: ", "\nA: ", "final result ", "= ", "1,234", "5",
@@ -47,36 +45,15 @@ def test_a_reply_without_an_answer_is_unparseable_and_counts_nothing_but_0(text:
     assert (score.status, score.value, score.score, score.details) == ("unparseable", None, 0.0, {"number": None})
 
 
-@pytest.mark.parametrize("text", CASES["ambiguous"])
-def test_a_number_that_is_one_of_two_or_not_clear_is_no_answer(text: str) -> None:
+@pytest.mark.parametrize("text", [*CASES["ambiguous"], *CASES["no_arithmetic"]])
+def test_a_number_that_is_one_of_several_or_not_clear_is_no_answer(text: str) -> None:
     assert read_number(text) == (None, None, ("ambiguous",))
 
 
-@pytest.mark.parametrize("text", CASES["one_of_two_spellings"])
-def test_a_number_is_read_in_every_spelling(text: str) -> None:
-    assert read_number(text).number == number_of(CASES["one_of_two_spellings"][text])
-
-
-@pytest.mark.parametrize("text", CASES["arithmetic"])
-def test_plain_arithmetic_is_worked_out(text: str) -> None:
-    """Its first number was taken for the answer."""
-    assert read_number(text).number == number_of(CASES["arithmetic"][text])
-
-
-@pytest.mark.parametrize("text", CASES["no_arithmetic"])
-def test_several_values_and_what_cannot_be_worked_out_are_no_answer(text: str) -> None:
-    assert read_number(text)[::2] == (None, ("ambiguous",))
-
-
-@pytest.mark.parametrize("text", CASES["corrected"])
-def test_a_statement_that_is_corrected_does_not_count(text: str) -> None:
-    assert read_number(text).number == number_of(CASES["corrected"][text])
-
-
-@pytest.mark.parametrize("text", CASES["other_languages"])
-def test_statements_of_other_languages_are_read(text: str) -> None:
-    """The last number was taken, and 1.319 for a little more than one."""
-    assert read_number(text).number == number_of(CASES["other_languages"][text])
+@pytest.mark.parametrize("how", ["one_of_two_spellings", "arithmetic", "corrected", "other_languages"])
+def test_a_number_is_read_in_every_spelling(how: str) -> None:
+    """Of arithmetic the first number was taken, of other languages the last one, and 1.319 for a little more than one."""
+    assert {text: read_number(text).number for text in CASES[how]} == {text: number_of(n) for text, n in CASES[how].items()}
 
 
 @pytest.mark.parametrize("text", CASES["cut"])

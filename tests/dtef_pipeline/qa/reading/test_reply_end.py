@@ -9,36 +9,13 @@ from dtef_pipeline.qa.reading.numeric import read_number
 from dtef_pipeline.qa.reading.reply_end import cut_at_end, cut_before_next_turn
 from dtef_pipeline.qa.scorers import find_scorer
 from tests.dtef_pipeline.qa.reading.letters import read_letter
+from tests.made.shared_cases import cases_beside
 
-GOES_ON = (
-    "\n\nQuestion: Tom has 3 hats. Which is right?\nAnswer: B\n#### 3",
-    "\n\nQuestion 7: Tom has 3 hats.\nAnswer: B\n#### 3",
-    "\n\n**Problem:** Tom has 3 hats.\nThe answer is (B). #### 3",
-    "\nQ: Tom has 3 hats.\nA: B\n#### 3",
-    "\nUser: And now?\nAssistant: The answer is B. #### 3",
-    "<|im_end|>\n<|im_start|>user\nAnd now?<|im_end|>\n<|im_start|>assistant\nThe answer is B. #### 3",
-    "<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nThe answer is B. #### 3",
-    "<|endoftext|>The answer is B. #### 3",
-    "</s>\nThe answer is B. #### 3",
-    "\n\n[INST] The answer is B. #### 3",
-    "</s>[INST] The answer is B. #### 3",
-    "</s><s>[INST] The answer is B. [/INST] #### 3",
-    "</s>Question: The answer is B. #### 3",
-    "<｜end▁of▁sentence｜><｜User｜>The answer is B. #### 3",
-    "\n\nExercise: Tom has 3 hats.\nThe answer is B.\n#### 3",
-    "\n\nExample 4: Tom has 3 hats.\nThe answer is B.\n#### 3",
-    "\n\nFrage: Tom hat 3 H\u00fcte.\nAntwort: B\n#### 3",
-    "\n\nAufgabe 2: Tom hat 3 H\u00fcte.\nAntwort: B\n#### 3",
-    "\n\nProbl\u00e8me : Tom a 3 chapeaux.\nR\u00e9ponse : B\n#### 3",
-    "\n\nPregunta: Tom tiene 3.\nRespuesta: B\n#### 3",
-    "\n\nВопрос: У Тома 3.\nОтвет: B\n#### 3",
-    "\n\n问题：汤姆有3顶帽子。\n答案：B\n#### 3",
-    "\n\n質問：帽子は3。\n答え：B\n#### 3",
-    "\n\nBenutzer: Und nun?\nDie Antwort ist B. #### 3",
-)
+CASES = cases_beside(__file__)
+GOES_ON = CASES["only_the_reply_itself_is_read"]
 
 
-@pytest.mark.parametrize("more", GOES_ON)
+@pytest.mark.parametrize("more", CASES["only_the_reply_itself_is_read"])
 @pytest.mark.parametrize("was_cut", [False, True])
 def test_only_the_reply_itself_is_read(more: str, was_cut: bool) -> None:
     for reply in ("#### 18", "18", "The answer is 18."):
@@ -47,17 +24,7 @@ def test_only_the_reply_itself_is_read(more: str, was_cut: bool) -> None:
         assert read_letter(reply + more, was_cut=was_cut).letter == "C"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Question 6: Tom has 3 hats.\nAnswer: B\n#### 18",
-        "Let me look at it once more:\n\nQuestion: Tom has 3 hats.\nAnswer: B\n#### 18",
-        "Question 1: Tom has 3 hats.\nAnswer: A\n#### 3\n\nQuestion 2: And now?\nAnswer: B\n#### 18",
-        "<|im_start|>assistant\nAnswer: B\n#### 18<|im_end|>",
-        "问题：汤姆有3顶帽子。\nAnswer: B\n#### 18",
-        "<s>3</s>Total: 4 of them, and [INST] is a word.\nAnswer: B\n#### 18",
-    ],
-)
+@pytest.mark.parametrize("text", CASES["a_question_that_is_repeated_is_no_end"])
 def test_a_question_that_is_repeated_is_no_end(text: str) -> None:
     assert read_number(text).number == 18
     assert read_letter(text).letter == "B"

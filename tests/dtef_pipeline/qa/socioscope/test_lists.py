@@ -14,7 +14,9 @@ from dtef_pipeline.qa.model import ItemScore, ScorerSettings
 from dtef_pipeline.qa.socioscope.lists import ListMany, ListOne
 from dtef_pipeline.qa.socioscope.words import words
 from tests.dtef_pipeline.qa.socioscope.scored import ANY_ANSWER, NO_SYNONYMS, score
+from tests.made.shared_cases import cases_beside
 
+CASES = cases_beside(__file__)
 TRAVEL = {"car": 1, "bicycle": 0.5, "bus": 0}
 SEA = {"oyster": 0.5, "seaweed": 0.3, "mussel": 0.2}
 VOCABULARY = ("new", "york", "city", "car", "bus", "5", "72", "tide", "and")
@@ -83,7 +85,7 @@ def test_lists_are_scored_as_by_hand(metric: dict[str, float], synonyms: dict[st
         ({"city tide": 0.2, "tide": 1.0, "tide bus bus": 0.0}, "by city tide", 0.2, ["city tide"]),
     ],
 )
-def test_a_longer_name_that_the_text_only_begins_gives_its_first_word_no_weight(
+def test_a_name_that_the_text_only_begins_counts_nothing(
     metric: dict[str, float], answer: str, value: float, found: list[str]
 ) -> None:
     """The last word was taken for a name of three words, longer than the one of two that stands there."""
@@ -111,24 +113,10 @@ def test_any_answer_has_a_score_from_0_to_1(answer: str, metric: dict[str, float
 
 
 class TestListOne:
-    @pytest.mark.parametrize(
-        ("answer", "value", "flags"),
-        [
-            ("car", 1, ()),
-            ("I took my CARS.", 1, ()),
-            ("bicycles", 0.5, ()),
-            ("train", 0, ()),
-            ("cartoon", 0, ()),
-            ("not a car", 1, ()),
-            ("car or bicycle", 1, ("multi",)),
-            ("bus, car", 0, ("multi",)),
-            ("bus; bus", 0, ()),
-            ("<think>car</think>bicycle", 0.5, ()),
-        ],
-    )
-    def test_what_is_mentioned_first_counts(self, answer: str, value: float, flags: tuple[str, ...]) -> None:
+    @pytest.mark.parametrize(("answer", "value", "flags"), CASES["what_is_mentioned_first_counts"])
+    def test_what_is_mentioned_first_counts(self, answer: str, value: float, flags: list[str]) -> None:
         found = score(ListOne(), answer, TRAVEL)
-        assert (found.status, found.value, found.flags) == ("ok", value, flags)
+        assert (found.status, found.value, [*found.flags]) == ("ok", value, flags)
 
     @pytest.mark.parametrize("answer", ["", " ", None, "?!", "<think>car</think>", "🚗"])
     def test_an_answer_without_words_cannot_be_read(self, answer: str | None) -> None:
@@ -192,19 +180,7 @@ class TestListOne:
 
 
 class TestListMany:
-    @pytest.mark.parametrize(
-        ("answer", "raw"),
-        [
-            ("oyster, seaweed", 0.8),
-            ('["Mussels", "OYSTERS"]', 0.7),
-            ('["muss\\u0065l"]', 0.2),
-            ("oyster, oysters and an oyster", 0.5),
-            ("1. seaweed\n2. mussels\n3. whale", 0.5),
-            ("nothing", 0),
-            ("[oyster", 0.5),
-            ('[["oyster"], {"a": "mussel"}]', 0.7),
-        ],
-    )
+    @pytest.mark.parametrize(("answer", "raw"), CASES["each_value_counts_once"])
     def test_each_value_counts_once(self, answer: str, raw: float) -> None:
         found = score(ListMany(), answer, SEA)
         assert (found.status, found.flags) == ("ok", ())
@@ -225,20 +201,7 @@ class TestListMany:
         assert found.details == {"raw": pytest.approx(1.2 - 1), "found": ["Appleton, Wisconsin", "research"]}
         assert score(ListMany(), "research and development", metric).details["found"] == ["research and development"]
 
-    @pytest.mark.parametrize(
-        ("answer", "others"),
-        [
-            ("oyster", 0),
-            ("whale, oyster", 1),
-            ("whale and shark; oyster", 2),
-            ("- whale\n- shark\n\n- oysters", 2),
-            ("* 1 whale\n2) oyster", 1),
-            ("whale & oyster &", 1),
-            ("1,000 whales, oyster", 1),
-            ('["whale, shark", "oyster"]', 1),
-            ("sea oysters", 0),
-        ],
-    )
+    @pytest.mark.parametrize(("answer", "others"), CASES["the_penalty_is_taken_for_each_item_that_is_no_value"])
     def test_the_penalty_is_taken_for_each_item_that_is_no_value(self, answer: str, others: int) -> None:
         found = score(ListMany(), answer, SEA, settings=ScorerSettings(penalty=0.1, synonyms={}))
         assert found.details["raw"] == pytest.approx(0.5 - 0.1 * others)

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from dtef_pipeline.qa.model import ItemError, ScorerSettings
 from dtef_pipeline.qa.socioscope.picks import PickMany, PickOne
 from tests.dtef_pipeline.qa.socioscope.scored import ANY_ANSWER, score
+from tests.made.shared_cases import cases_beside
 
+CASES = cases_beside(__file__)
 COLOURS = ("Red", "Blue", "Green")
 AGREEMENT = ("Strongly agree", "Agree", "Disagree", "Strongly disagree")
 WORDS = st.text("abcdefg", min_size=2, max_size=5)
@@ -19,33 +21,12 @@ OPTIONS = st.lists(st.lists(WORDS, min_size=1, max_size=2).map(" ".join), min_si
 
 
 class TestPickOne:
-    @pytest.mark.parametrize(
-        ("answer", "how"),
-        [
-            *(
-                ("b", "letter"),
-                ("(b)", "letter"),
-                ("B.", "letter"),
-                (" b) ", "letter"),
-                ("**B**", "letter"),
-                ("['b']", "letter"),
-            ),
-            *(
-                ("Blue", "option_text"),
-                ("It was BLUE!", "option_text"),
-                ("B. Blue", "option_text"),
-                ("blue or blue", "option_text"),
-            ),
-            *(("not blue", "option_text"), ("<think>Red</think>Blue", "option_text"), ("Bluue", None)),
-        ],
-    )
+    @pytest.mark.parametrize(("answer", "how"), CASES["the_second_option"])
     def test_the_second_option(self, answer: str, how: str | None) -> None:
         found = score(PickOne(), answer, {"Blue": 1}, COLOURS)
         assert (found.read_by, found.value) == (how, None if how is None else 1)
 
-    @pytest.mark.parametrize(
-        "answer", ["a lot of them", "", None, "d", "a, d", "yellow", "Option", "bb", "the", "Reddish", "🔵", "[]"]
-    )
+    @pytest.mark.parametrize("answer", CASES["no_option_cannot_be_read"])
     def test_no_option_cannot_be_read(self, answer: str | None) -> None:
         found = score(PickOne(), answer, {"Blue": 1}, COLOURS)
         assert (found.status, found.score, found.flags) == ("unparseable", 0, ("unparsed",))
@@ -55,17 +36,7 @@ class TestPickOne:
         found = score(PickOne(), answer, {"Blue": 1}, COLOURS)
         assert (found.status, found.score, found.flags) == ("unparseable", 0, ("multi",))
 
-    @pytest.mark.parametrize(
-        ("answer", "option"),
-        [
-            ("disagree", "Disagree"),
-            ("I strongly disagree.", "Strongly disagree"),
-            ("strongly disagre", "Strongly disagree"),
-            ("Strongly   AGREE", "Strongly agree"),
-            ("disagre", "Disagree"),
-            ("D", "Strongly disagree"),
-        ],
-    )
+    @pytest.mark.parametrize(("answer", "option"), CASES["the_longest_text_wins_and_no_part_of_one"])
     def test_the_longest_text_wins_and_no_part_of_one(self, answer: str, option: str) -> None:
         assert score(PickOne(), answer, {"Agree": 0}, AGREEMENT).details == {"found": [option]}
 
@@ -109,13 +80,7 @@ class TestPickOne:
 
 
 class TestPickMany:
-    @pytest.mark.parametrize(
-        ("answer", "raw"),
-        [
-            *(("a, c", 0.5), ("a b", 1), ("Red and Blue", 1), ("- Red\n- red", 0.5), ('["Red", "Green"]', 0.5), ("Green", 0)),
-            *(("A, B and C.", 1), ("c", 0), ("Gren", None), ("none", None), ("", None)),
-        ],
-    )
+    @pytest.mark.parametrize(("answer", "raw"), CASES["the_weights_of_all_options_that_are_named"])
     def test_the_weights_of_all_options_that_are_named(self, answer: str, raw: float | None) -> None:
         found = score(PickMany(), answer, {"Red": 0.5, "Blue": 0.5}, COLOURS)
         assert found.details["raw"] == raw

@@ -17,7 +17,9 @@ from dtef_pipeline.qa.socioscope.words import (
     singularise,
     words,
 )
+from tests.made.shared_cases import cases_beside
 
+CASES = cases_beside(__file__)
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 ONES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 TEENS = ["ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]
@@ -36,17 +38,7 @@ def in_english(number: int) -> str:
     return TENS[number // 10 - 2] + (f"-{ONES[number % 10]}" if number % 10 else "")
 
 
-@pytest.mark.parametrize(
-    ("plural", "one"),
-    [
-        *(("cars", "car"), ("studies", "study"), ("buses", "bus"), ("bus", "bus"), ("glass", "glass"), ("glasses", "glass")),
-        *(("boxes", "box"), ("dishes", "dish"), ("churches", "church"), ("houses", "house"), ("causes", "cause")),
-        *(("viruses", "virus"), ("potatoes", "potato"), ("movies", "movie"), ("ties", "tie"), ("oysters", "oyster")),
-        *(("children", "child"), ("wives", "wife"), ("shelves", "shelf"), ("analyses", "analysis"), ("analysis", "analysis")),
-        *(("news", "news"), ("mathematics", "mathematics"), ("texas", "texas"), ("collections", "collection")),
-        *(("his", "his"), ("gas", "gas"), ("s", "s"), ("", ""), ("5s", "5s"), ("1990s", "1990s"), ("sts", "sts")),
-    ],
-)
+@pytest.mark.parametrize(("plural", "one"), CASES["singulars"])
 def test_singulars(plural: str, one: str) -> None:
     assert singularise(plural) == one
 
@@ -59,32 +51,7 @@ def test_a_singular_keeps_how_the_word_begins(word: str) -> None:
     assert one
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("five 5.0 05 5", ["5"] * 4),
-        ("5th v V 15 fin", ["5th", "v", "v", "15", "fin"]),
-        ("seventy-two clips", ["72", "clip"]),
-        ("94.07 94", ["94.07", "94"]),
-        ("1,319 1319 1,234,567.50", ["1319", "1319", "1234567.5"]),
-        ("75,82,101,105", ["75", "82", "101", "105"]),
-        ("one hundred and five oysters and a hundred cars", ["105", "oyster", "and", "100", "car"]),
-        ("5 million, 1.5 thousand", ["5000000", "1500"]),
-        ("twenty twenty-four", ["20", "24"]),
-        ("two million and a car", ["2000000", "and", "a", "car"]),
-        ("five hundred and", ["500", "and"]),
-        ("minus five -5 minus minus zero", ["-5", "-5", "minus", "0"]),
-        ("50% fifty percent", ["50", "%"] * 2),
-        ("STS-75 sts 75 STS–75", ["sts", "75"] * 3),
-        ("3.5kg v2.0", ["3.5kg", "v2.0"]),
-        ("It was the Cars' museum", ["it", "was", "the", "car", "museum"]),
-        ("a an minus cars", ["a", "an", "minus", "car"]),
-        ("the twenty-first, the 5th, two fifths", ["the", "twenty", "first", "the", "5th", "2", "fifth"]),
-        ("two and a half, 3 hundred thousand, hundreds", ["2.5", "300000", "hundred"]),
-        ("six and two thirds", ["20/3"]),
-        ("1 thousand 2 million", ["1000", "2000000"]),
-    ],
-)
+@pytest.mark.parametrize(("text", "found"), CASES["words_of_texts"])
 def test_words_of_texts(text: str, found: list[str]) -> None:
     assert words(text) == found
 

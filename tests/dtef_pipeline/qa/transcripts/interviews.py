@@ -45,14 +45,6 @@ def shared_questions() -> list[dict[str, Any]]:
     return questions
 
 
-def vectors(function: str) -> list[Any]:
-    """The shared cases of a function, as parameters of a test; none where they are not there."""
-    file = INTERVIEWS / "vectors.json"
-    cases = json.loads(file.read_text(encoding="utf-8"))["cases"] if file.is_file() else []
-    found = [pytest.param(case, id=case["id"]) for case in cases if case["fn"] == function]
-    return found or [pytest.param(None, marks=pytest.mark.skip(reason=f"no vectors at {file}"))]
-
-
 def write_corpus(folder: Path, interviews: dict[str, str], metadata: str) -> Path:
     (folder / "interviews").mkdir(parents=True)
     (folder / "metadata.csv").write_text(metadata, encoding="utf-8", newline="")

@@ -64,9 +64,7 @@ def test_a_script_without_spaces_is_split_too() -> None:
 
 
 @given(st.lists(LINES, min_size=1, max_size=6), st.booleans())
-def test_chunks_are_pieces_of_the_transcript_in_order_with_nothing_but_white_space_left_out(
-    texts: list[str], named: bool
-) -> None:
+def test_chunks_are_all_pieces_of_a_transcript_in_order(texts: list[str], named: bool) -> None:
     transcript = interview(*texts, speaker="Ida" if named else None)
     chunks = split_into_chunks([transcript])
     place, left_out = 0, ""

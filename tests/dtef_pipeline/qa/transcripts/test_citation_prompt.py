@@ -18,7 +18,9 @@ from dtef_pipeline.qa.transcripts.citation_reply import CitedReply, read_cited
 from dtef_pipeline.qa.transcripts.quotations import check_citations
 from dtef_pipeline.qa.transcripts.retriever import SourceText
 from tests.dtef_pipeline.qa.transcripts.interviews import METADATA
+from tests.made.shared_cases import cases_beside
 
+CASES = cases_beside(__file__)
 SEA = SourceText("f#0.0", "The sea is cold.\n\nIda: «Yes»…", METADATA, 2.5)
 SAND = SourceText("g#1.0", "Sand.", {}, 1.0)
 TYPES = ("Yes/No", "ListOne", "ListMany", "PickOne", "PickMany", "Yes/No with Rationale")
@@ -124,35 +126,15 @@ def test_anything_else_is_all_answer_and_cites_nothing(text: str | None, answer:
     assert read_cited(text) == CitedReply(answer, (), "text")
 
 
-COLD = {"source_index": 0, "quote": "cold"}
-WHOLE = json.dumps({"answer": "Yes", "citations": [COLD, {"source_index": 1, "quote": "sea"}]})
+WHOLE = json.dumps({"answer": "Yes", "citations": [{"source_index": 0, "quote": "cold"}, {"source_index": 1, "quote": "sea"}]})
 
 
-@pytest.mark.parametrize(
-    ("text", "answer", "citations"),
-    [
-        (WHOLE[:-6], "Yes", (COLD,)),
-        (f"```json\n{WHOLE[:-1]}", "Yes", (COLD, {"source_index": 1, "quote": "sea"})),
-        (f"Here it is: {WHOLE[:-6]}", "Yes", (COLD,)),
-        (WHOLE[:20], "Yes", ()),
-        (WHOLE[:-1] + ",}", "Yes", (COLD, {"source_index": 1, "quote": "sea"})),
-        ('{"citations": [{"source_index": 0, "quote": "cold"}], "answer": "Ye', None, (COLD,)),
-        ('{"answer": "Ye', None, ()),
-        ('{"answer": 198', None, ()),
-        ('{"answer": 198,', "198", ()),
-        ('{"answer": ["red", "bl', None, ()),
-        ('{"answer": "She said "no" to it", "citations": []}', None, ()),
-        ('{"why": "It was cold', None, ()),
-        ('{"ans', None, ()),
-    ],
-)
-def test_of_a_broken_object_what_is_complete_counts_and_words_of_quotations_are_no_answer(
-    text: str, answer: str | None, citations: tuple[object, ...]
-) -> None:
+@pytest.mark.parametrize(("text", "answer", "citations"), CASES["of_a_broken_object_only_what_is_complete_counts"])
+def test_of_a_broken_object_only_what_is_complete_counts(text: str, answer: str, citations: list[object]) -> None:
     """A reply that was cut off inside a quotation had the score of the words quoted, and cited nothing."""
     reply = read_cited(text)
-    assert (reply.answer, reply.citations, reply.read_by, reply.flags) == (answer or "", citations, "json", ("cut_json",))
-    assert (reply.problem is None) == (answer is not None)
+    assert (reply.answer, [*reply.citations], reply.read_by, reply.flags) == (answer, citations, "json", ("cut_json",))
+    assert (reply.problem is None) == bool(answer)
 
 
 @given(st.integers(2, len(WHOLE) - 1))
@@ -162,35 +144,12 @@ def test_wherever_a_reply_is_cut_its_answer_is_the_one_it_gave_or_none(length: i
     assert reply.citations == tuple(json.loads(WHOLE)["citations"][: WHOLE[:length].count("}")])
 
 
-@pytest.mark.parametrize(
-    ("value", "answer"),
-    [
-        ('["red", "blue"]', '["red", "blue"]'),
-        ("7", "7"),
-        ("true", "true"),
-        ("null", ""),
-        ('"  Yes "', "Yes"),
-        ('{"a": 1}', '{"a": 1}'),
-    ],
-)
+@pytest.mark.parametrize(("value", "answer"), CASES["an_answer_that_is_no_text_is_passed_on_as_json"])
 def test_an_answer_that_is_no_text_is_passed_on_as_json(value: str, answer: str) -> None:
     assert read_cited(f'{{"answer": {value}, "citations": []}}') == CitedReply(answer, (), "json")
 
 
-@pytest.mark.parametrize(
-    ("citations", "reasons"),
-    [
-        ("null", []),
-        ('"none"', []),
-        ("[]", []),
-        ("[5, null, {}]", ["bad_index", "bad_index", "bad_index"]),
-        ('[{"source_index": "0", "quote": "cold"}]', ["bad_index"]),
-        ('[{"source_index": 0, "quote": ["cold"]}]', ["empty_quote"]),
-        ('[{"source_index": {"a": 1}, "quote": "cold"}]', ["bad_index"]),
-        ('[{"source_index": 0, "quote": "col\\ud800"}]', ["not_found"]),
-        ('[{"source_index": NaN, "quote": "cold"}]', ["bad_index"]),
-    ],
-)
+@pytest.mark.parametrize(("citations", "reasons"), CASES["citations_that_are_none_count_against_the_reply"])
 def test_citations_that_are_none_count_against_the_reply(citations: str, reasons: list[str]) -> None:
     reply = read_cited(f'{{"answer": "Yes", "citations": {citations}}}')
     assert [one.reason for one in check_citations([SEA], reply.citations)] == reasons

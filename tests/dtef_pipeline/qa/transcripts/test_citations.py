@@ -19,8 +19,9 @@ from dtef_pipeline.qa.transcripts.quotations import (
     find_relaxed_spans,
     relax_text,
 )
-from tests.dtef_pipeline.qa.transcripts.interviews import vectors
+from tests.made.shared_cases import case_parameters, cases_beside
 
+CASES = cases_beside(__file__)
 SEA = "We think the sea is cold in May."
 PAGE = "Another “page” with\nlines."
 CONTEXT = [{"page_content": SEA}, {"page_content": PAGE}]
@@ -36,7 +37,7 @@ def outcome(checked: CheckedCitation) -> tuple[int, int, str | None]:
     return checked.exact, checked.relaxed, checked.reason
 
 
-@pytest.mark.parametrize("case", vectors("verbatim"))
+@pytest.mark.parametrize("case", case_parameters("transcripts", "verbatim"))
 def test_shared_vectors_of_quotations(case: Any) -> None:
     checked = check_citations(case["in"]["context"], case["in"]["citations"])
     assert [one.exact for one in checked] == case["out"]["exact"]
@@ -44,12 +45,12 @@ def test_shared_vectors_of_quotations(case: Any) -> None:
     assert [one.reason for one in checked] == case["out"]["reasons"]
 
 
-@pytest.mark.parametrize("case", vectors("existence"))
+@pytest.mark.parametrize("case", case_parameters("transcripts", "existence"))
 def test_shared_vectors_of_existence(case: Any) -> None:
     assert compute_existence_rate(case["in"]["checks"]) == pytest.approx(case["out"])
 
 
-@pytest.mark.parametrize("case", vectors("existence_pair"))
+@pytest.mark.parametrize("case", case_parameters("transcripts", "existence_pair"))
 def test_shared_vectors_of_pooled_existence(case: Any) -> None:
     assert compute_pooled_existence(case["in"]["answers"]) == pytest.approx(case["out"], abs=case["tol"])
 
@@ -79,77 +80,30 @@ def test_an_index_never_counts_from_the_end(index: int) -> None:
     assert told is None or abs(told) < 2**31
 
 
-@pytest.mark.parametrize("quote", ["", "  \n", None, 7, ["the sea"], True])
-def test_a_quotation_without_words_is_not_found(quote: Any) -> None:
-    assert outcome(check(0, quote)) == (0, 0, "empty_quote")
+def test_quotations_without_words_sources_without_text_and_what_is_no_citation_have_their_reasons() -> None:
+    for quote in ("", "  \n", None, 7, ["the sea"], True):
+        assert outcome(check(0, quote)) == (0, 0, "empty_quote"), quote
+    for source in ({}, {"page_content": None}, {"page_content": 3}, {"page_content": " "}, None, "text", 5, []):
+        assert outcome(check(0, "the sea", [source])) == (0, 0, "no_content"), source
+    for citation in (None, 5, "the sea", [], ["source_index", 0], {}):
+        (checked,) = check_citations(CONTEXT, [citation])
+        assert outcome(checked) == (0, 0, "bad_index"), citation
 
 
-@pytest.mark.parametrize(
-    "source", [{}, {"page_content": None}, {"page_content": 3}, {"page_content": " "}, None, "text", 5, []]
-)
-def test_a_source_without_text_holds_nothing(source: Any) -> None:
-    assert outcome(check(0, "the sea", [source])) == (0, 0, "no_content")
-
-
-@pytest.mark.parametrize("citation", [None, 5, "the sea", [], ["source_index", 0], {}])
-def test_what_is_no_citation_is_a_bad_index(citation: Any) -> None:
-    (checked,) = check_citations(CONTEXT, [citation])
-    assert outcome(checked) == (0, 0, "bad_index")
-
-
-def test_source_id_is_another_name_of_the_index() -> None:
+def test_source_id_is_another_name_of_the_index_and_sources_may_be_objects() -> None:
     (checked,) = check_citations(CONTEXT, [{"source_id": 1, "quote": "Another"}])
     assert (checked.source_index, checked.exact) == (1, 1)
-
-
-def test_sources_may_be_objects() -> None:
     assert check(0, "cold", [SimpleNamespace(page_content=SEA)]).exact == 1
 
 
-@pytest.mark.parametrize(
-    ("quote", "text"),
-    [
-        ("the SEA is", "The sea\n  is cold"),
-        ("don't", "we don’t know"),
-        ('a "page"', "A “page”"),
-        ("well-known - or not", "well‐known—or not"),
-        ("May -- June", "May – June"),
-        ("five \u00bd \ufb01sh", "five 1\u20442 fish"),
-        ("caf\u00e9", "cafe\u0301 au lait"),
-        ("cafe\u0301", "CAF\u00c9"),
-        ("co-operate", "co\u00ad-operate"),
-        ("zero width", "ze\u200bro\u00a0width"),
-        ("Straße", "STRASSE"),
-        ("the sea … May", "the sea is cold in May"),
-        ("the sea ... May", "the sea is cold in May"),
-        ("the sea [...] in (…) May", "the sea is cold in late May"),
-        ("… the sea . . . May…", "We think the sea is cold in May"),
-        ("I read…books", "I read…books"),
-        ("I read [...] astro", "I read…[George Gamow and other] astrophysicists"),
-        ("[when] I was", "moon [when] I was ten"),
-    ],
-)
+@pytest.mark.parametrize(("quote", "text"), CASES["spellings_of_careful_copies_are_the_same"])
 def test_spellings_of_careful_copies_are_the_same(quote: str, text: str) -> None:
     spans = find_relaxed_spans(quote, text)
     assert spans
     assert [span.end for span in spans] <= [len(text)] * len(spans)
 
 
-@pytest.mark.parametrize(
-    ("quote", "text"),
-    [
-        ("cold … sea", "the sea is cold"),
-        ("sea … sea", "the sea is cold"),
-        ("cafe", "café au lait"),
-        ("the sea is warm", SEA),
-        ("thesea", SEA),
-        ("the sea, is", SEA),
-        ("…", "so … then"),
-        ("[...] ...", "so ... then"),
-        ("", SEA),
-        ("sea", ""),
-    ],
-)
+@pytest.mark.parametrize(("quote", "text"), CASES["other_words_and_another_order_are_not"])
 def test_other_words_and_another_order_are_not(quote: str, text: str) -> None:
     assert find_relaxed_spans(quote, text) == ()
 

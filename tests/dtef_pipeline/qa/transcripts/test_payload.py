@@ -18,7 +18,8 @@ from dtef_pipeline.qa.transcripts.remote import (
     read_remote,
 )
 from dtef_pipeline.qa.transcripts.retriever import Retriever, make_retriever
-from tests.dtef_pipeline.qa.transcripts.interviews import METADATA, vectors
+from tests.dtef_pipeline.qa.transcripts.interviews import METADATA
+from tests.made.shared_cases import case_parameters
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -40,7 +41,7 @@ def retriever() -> Retriever:
     return make_retriever("bm25", build_documents_table(split_into_chunks(transcripts)))
 
 
-@pytest.mark.parametrize("case", vectors("retrieve_payload"))
+@pytest.mark.parametrize("case", case_parameters("transcripts", "retrieve_payload"))
 def test_shared_vectors_of_payloads(case: Any, retriever: Retriever) -> None:
     payload = case["in"]["payload"]
     if case["out"] == "error":

@@ -1,4 +1,4 @@
-"""Retrievers: BM25 against its definition, embeddings and their fusion with a made embedder, filters, and floors on real interviews."""
+"""Retrievers and their scores: against definitions, shared vectors and values by hand, filters, and floors on real interviews."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.socioscope.socioscope_results import compute_mean_of_scores, compute_transcript_averages
 from dtef_pipeline.qa.transcripts.chunks import build_documents_table, build_index_texts, split_into_chunks
 from dtef_pipeline.qa.transcripts.metadata import SpokenTurn, Transcript
+from dtef_pipeline.qa.transcripts.retrieval_scores import compute_retrieval_scores, find_relevant_ids
 from dtef_pipeline.qa.transcripts.retriever import (
     Bm25Scores,
     DocumentIndex,
@@ -23,7 +25,10 @@ from dtef_pipeline.qa.transcripts.retriever import (
     make_retriever,
     split_index_words,
 )
+from tests.dtef_pipeline.qa.transcripts.interviews import needs_interviews, shared_documents, shared_questions
+from tests.made.shared_cases import case_parameters, cases_beside
 
+CASES = cases_beside(__file__)
 COLOURS = ("red", "green", "blue")
 
 
@@ -63,7 +68,7 @@ def naive_bm25(words: list[list[str]], asked: list[str]) -> list[float]:
     st.lists(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=9), min_size=1, max_size=8),
     st.lists(st.sampled_from("abcdefgz"), max_size=6),
 )
-def test_scores_are_those_of_the_definition(texts: list[list[str]], asked: list[str]) -> None:
+def test_bm25_scores_are_those_of_the_definition(texts: list[list[str]], asked: list[str]) -> None:
     table = documents(*map(" ".join, texts))
     assert Bm25Scores(build_index_texts(table)).scores(" ".join(asked)) == pytest.approx(naive_bm25(texts, asked), abs=1e-12)
 
@@ -86,12 +91,9 @@ def test_a_question_without_known_words_finds_all_with_score_0(text: str) -> Non
     assert [source.score for source in found.sources] == [0.0, 0.0]
 
 
-def test_documents_without_words_are_searched_too() -> None:
+def test_documents_without_words_are_searched_and_the_nearest_come_first() -> None:
     assert ids(make_retriever("bm25", documents("—", "sea", "…")).retrieve("sea", 1)) == ["f1"]
     assert ids(make_retriever("bm25", documents("—", "…")).retrieve("sea", 1)) == ["f0"]
-
-
-def test_more_than_there_are_gives_all_and_fewer_the_nearest() -> None:
     retriever = make_retriever("bm25", documents("sea", "sea sea sand", "sand"))
     assert len(retriever.retrieve("sand", 99).sources) == 3
     assert ids(retriever.retrieve("sand", 1)) == ["f2"]
@@ -109,19 +111,7 @@ def test_a_filter_is_exact_equality_on_all_its_keys() -> None:
         assert retriever.retrieve("sea", 5, {"NAME": f"n{many}"}) == Retrieval()
 
 
-@pytest.mark.parametrize(
-    ("where", "said"),
-    [
-        ({"COLOUR": "red"}, "got the key 'COLOUR'; allowed: PROJECT, YEAR, MONTH, NAME"),
-        ({"project": "A"}, "got the key 'project'; allowed: PROJECT"),
-        ({"YEAR": "2024"}, "YEAR: got '2024'; allowed: a whole number"),
-        ({"YEAR": True}, "YEAR: got True"),
-        ({"YEAR": 10**30}, "YEAR: got '10000"),
-        ({"NAME": None}, "NAME: got None; allowed: text"),
-        ({"NAME": ["a"]}, "; allowed: text"),
-        (["NAME"], "allowed: metadata and their values"),
-    ],
-)
+@pytest.mark.parametrize(("where", "said"), CASES["a_filter_with_unknown_keys_or_values_of_another_kind_is_an_error"])
 def test_a_filter_with_unknown_keys_or_values_of_another_kind_is_an_error(where: Any, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         make_retriever("bm25", documents("sea")).retrieve("sea", 1, where)
@@ -180,3 +170,87 @@ def test_no_documents_and_equal_ids_are_refused() -> None:
         make_retriever("bm25", table.slice(0, 0))
     with pytest.raises(ConfigError, match="each doc_id once"):
         make_retriever("bm25", table.take([0, 0]))
+
+
+IDS = st.sampled_from([f"d{number}" for number in range(14)])
+
+
+@pytest.mark.parametrize("case", case_parameters("transcripts", "retrieval"))
+def test_shared_vectors_of_retrieval(case: Any) -> None:
+    scores = compute_retrieval_scores(case["in"]["ranking"], set(case["in"]["relevant"]), case["in"]["k"])
+    assert {name: getattr(scores, name) for name in case["out"]} == pytest.approx(case["out"], abs=case["tol"])
+
+
+@pytest.mark.parametrize("case", case_parameters("transcripts", "averages"))
+def test_shared_vectors_of_averages(case: Any) -> None:
+    averages = compute_transcript_averages(case["in"]["scores"])
+    own = {name: mean.value for name, mean in averages.transcripts.items()}
+    found = {**own, "micro": averages.micro.value, "macro": averages.macro.value}
+    assert found == pytest.approx(case["out"], abs=case["tol"])
+
+
+def naive(ranking: list[str], relevant: set[str], k: int) -> tuple[float, ...]:
+    gains = []
+    for place, one in enumerate(ranking):
+        gains.append(1.0 if one in relevant and one not in ranking[:place] else 0.0)
+    found = sum(gains[:k])
+    mrr = 0.0
+    for place, gain in enumerate(gains):
+        if gain:
+            mrr = 1 / (place + 1)
+            break
+    dcg = sum(gain / math.log2(place + 2) for place, gain in enumerate(gains[:10]))
+    ideal = sum(1 / math.log2(place + 2) for place in range(10) if place < len(relevant))
+    return found / k, found / len(relevant), float(found > 0), mrr, dcg / ideal
+
+
+@given(st.lists(IDS, max_size=20), st.sets(IDS, min_size=1, max_size=13), st.integers(1, 25))
+def test_retrieval_scores_are_those_of_the_definition(ranking: list[str], relevant: set[str], k: int) -> None:
+    scores = compute_retrieval_scores(ranking, relevant, k)
+    assert scores is not None
+    values = (scores.precision, scores.recall, scores.hit, scores.mrr, scores.ndcg)
+    assert values == pytest.approx(naive(ranking, relevant, k))
+    assert all(0 <= value <= 1 + 1e-12 for value in values)
+
+
+def test_nothing_relevant_has_no_scores_and_nothing_found_has_zeros() -> None:
+    assert compute_retrieval_scores(["a"], set(), 3) is None
+    empty = compute_retrieval_scores([], {"a"}, 3)
+    assert empty is not None
+    assert (empty.precision, empty.recall, empty.hit, empty.mrr, empty.ndcg) == pytest.approx((0, 0, 0, 0, 0))
+    with pytest.raises(ValueError, match="k: got 0; allowed: 1 or more"):
+        compute_retrieval_scores(["a"], {"a"}, 0)
+
+
+def test_a_chunk_is_relevant_when_it_holds_a_quote_whatever_its_white_space() -> None:
+    texts = ["the sea\n is cold", "The sea is cold", "sea"]
+    assert find_relevant_ids("abc", texts, ["the  sea is", "nothing"]) == {"a"}
+    assert find_relevant_ids("abc", texts, ["", "  "]) == set()
+
+
+def test_nulls_count_nowhere_and_are_counted() -> None:
+    averages = compute_transcript_averages({"A": [1.0, None, 0.5], "B": [None, None], "C": [0.0]})
+    assert averages.transcripts["A"].value == pytest.approx(0.75)
+    assert averages.transcripts["B"].value is None
+    assert (averages.micro.value, averages.micro.n_scored, averages.micro.n_skipped) == (pytest.approx(0.5), 3, 3)
+    assert (averages.macro.value, averages.macro.n_scored, averages.macro.n_skipped) == (pytest.approx(0.375), 2, 1)
+    assert compute_mean_of_scores([]).value is None
+    assert compute_transcript_averages({}).macro.value is None
+
+
+@needs_interviews
+def test_the_first_ten_chunks_hold_the_evidence_of_nineteen_shared_questions_out_of_twenty() -> None:
+    table = shared_documents()
+    retriever = make_retriever("bm25", table)
+    ids, texts = table.column("doc_id").to_pylist(), table.column("page_content").to_pylist()
+    hits, reciprocal = [], []
+    for pair in shared_questions():
+        found = retriever.retrieve(pair["question"]["text"], table.num_rows)
+        scores = compute_retrieval_scores(
+            [one.doc_id for one in found.sources], find_relevant_ids(ids, texts, pair["quotes"]), 10
+        )
+        assert scores is not None
+        hits.append(scores.hit)
+        reciprocal.append(scores.mrr)
+    assert sum(hits) >= 40
+    assert sum(reciprocal) / len(reciprocal) > 0.77
