@@ -30,6 +30,7 @@ from dtef_pipeline.cli import main
 from resources.responses.processes import is_running_since
 from tests.conftest import ROOT
 from tests.postgres import NoPostgres, running_postgres
+from tests.waiting import wait_until
 
 DEPLOY = ROOT / "deploy"
 PAGES = {"docs/how-to/operate.md": 10, "docs/how-to/several-machines.md": 3}
@@ -186,7 +187,7 @@ class TestKilledWorker:
         finally:
             worker.kill()
         # Not collected by its parent yet: a zombie is dead.
-        assert self._dies(worker.pid)
+        assert wait_until(lambda: not is_running_since(worker.pid, time.time()), 20)
         found = self.looked_after(instance, run)
         assert found.status == dg.DagsterRunStatus.FAILURE
         assert found.tags["dagster/will_retry"] == "true"
@@ -208,12 +209,6 @@ class TestKilledWorker:
         assert self.looked_after(instance, run).status == dg.DagsterRunStatus.STARTED
         monkeypatch.setattr(assets.run_launcher, "SETTLED_S", 0.0)
         assert self.looked_after(instance, run).status == dg.DagsterRunStatus.FAILURE
-
-    def _dies(self, pid: int) -> bool:
-        deadline = time.monotonic() + 20
-        while (alive := is_running_since(pid, time.time())) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        return not alive
 
     @pytest.mark.parametrize(
         ("pid", "host"), [(None, "localhost"), (2**22 + 1, "code.example.org")], ids=["not said", "elsewhere"]

@@ -6,28 +6,28 @@ import os
 import shutil
 import signal
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
-import yaml
 from pyarrow.fs import S3FileSystem
 
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey
+from tests.assets.family_state import STAGE_NAMES
 from tests.assets.rubric.run_stages import StageRunner, stage_runner
-from tests.assets.stage_names import STAGE_NAMES
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import distribution
 from tests.fake_llm_server import Call, FakeLLM
+from tests.made.models_file import write_models
 from tests.made.responses import stored
 from tests.postgres import NoPostgres, running_postgres
 from tests.s3_server import running
 from tests.test_s3 import CREDENTIALS
+from tests.waiting import wait_until
 
 ROUNDS, SEGMENT = ("M1", "M2"), "country:kenya"
 AT_ONCE = 2
@@ -103,8 +103,7 @@ def start(runner: StageRunner, round_id: str) -> int:
 def test_a_killed_run_loses_no_response_and_repeats_no_request(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate()
     with FakeLLM(reply=gate) as server, stage_runner() as runner:
-        spec = {"model": "openai/fake", "api_base": server.base_url, "retries": 1, "max_concurrency": AT_ONCE}
-        (shared / "models.yaml").write_text(yaml.safe_dump({"models": {"fake": spec}}), encoding="utf-8")
+        write_models(shared, ["fake"], api_base=server.base_url, retries=1, max_concurrency=AT_ONCE)
         move_to(shared / "first", monkeypatch)
         with dg.DagsterInstance.get() as instance:
             pipeline = Pipeline(instance, Warehouse(os.environ["DTEF_WAREHOUSE"]))
@@ -112,7 +111,7 @@ def test_a_killed_run_loses_no_response_and_repeats_no_request(shared: Path, mon
             killed = start(runner, "M1")
             move_to(shared / "second", monkeypatch)
             other = start(runner, "M2")
-            await_calls(server)
+            assert wait_until(lambda: server.busy == len(ROUNDS) * AT_ONCE, 300), "both runs wait for the model"
             assert len(server.calls) - server.busy == len(ROUNDS) * FIRST_ANSWERS
             os.kill(killed, signal.SIGKILL)
             assert runner.await_end(killed) == -signal.SIGKILL
@@ -129,11 +128,3 @@ def test_a_killed_run_loses_no_response_and_repeats_no_request(shared: Path, mon
     # Of the killed run's calls those that were in flight were made again, and no other.
     assert 0 <= len(server.calls) - len(rows) <= AT_ONCE
     assert not list(shared.rglob("*.parquet"))  # all tables are in the object store
-
-
-def await_calls(server: FakeLLM) -> None:
-    """Wait until both runs wait for the model."""
-    deadline = time.monotonic() + 300
-    while server.busy < 2 * AT_ONCE:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

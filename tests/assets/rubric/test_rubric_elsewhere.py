@@ -58,7 +58,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 def made(pipeline: RubricPipeline) -> dict[str, str]:
     """The blueprint through all stages and the board; the content of each table."""
     assert pipeline.run().failures == ()
-    assert pipeline.roll_up(["rubric_board"]).failures == ()
+    assert pipeline.roll_up("rubric_board").failures == ()
     return {name: content_version(pipeline.table(name)) for name in WITHOUT_CLOCK}
 
 
