@@ -40,21 +40,6 @@ def vectors(function: str) -> list[Any]:
     return [pytest.param(case["in"], case["out"], id=case["id"]) for case in cases if case["fn"] == function]
 
 
-def shared_cases(function: str) -> list[dict[str, Any]]:
-    """The shared cases of a function. Skips the test where there are none beside the checkout."""
-    need_votes()
-    found = [
-        case for case in json.loads((VOTES / "vectors.json").read_text(encoding="utf-8"))["cases"] if case["fn"] == function
-    ]
-    assert found
-    return found
-
-
-def need_votes() -> None:
-    if not VOTES.is_dir():
-        pytest.skip(f"no real votes at {VOTES}")
-
-
 @cache
 def real_responses() -> tuple[PairedResponse, ...]:
     """The answers of 59 models to 5 prompts, each with the names of its own model."""

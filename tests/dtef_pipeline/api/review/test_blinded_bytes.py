@@ -18,7 +18,8 @@ from dtef_pipeline.preference.paired_source import read_pairs_csv
 from dtef_pipeline.preference.votes import Ballot, vote_pair
 from resources.votes.vote_store import VoteStore
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in
-from tests.made.voted import VOTES, need_votes, real_responses
+from tests.made.shared_cases import shared
+from tests.made.voted import VOTES, real_responses
 
 PAIRS = 2_139
 REQUEST_KEY = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
@@ -38,7 +39,7 @@ METADATA = (
 
 
 def test_nothing_served_of_real_pairs_tells_who_wrote_it(tmp_path: Path) -> None:
-    need_votes()
+    shared("votes")
     check_served(tmp_path, every=25)
 
 
