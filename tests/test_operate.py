@@ -29,7 +29,7 @@ from assets.run_launcher import WatchedRunLauncher
 from dtef_pipeline.cli import main
 from resources.responses.processes import is_running_since
 from tests.conftest import ROOT
-from tests.postgres import NoPostgres, running_postgres
+from tests.postgres import running_postgres
 from tests.waiting import wait_until
 
 DEPLOY = ROOT / "deploy"
@@ -142,20 +142,17 @@ def is_as_operated(instance: dg.DagsterInstance) -> None:
 class TestProduction:
     def test_the_template_is_an_instance_on_postgresql(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         shutil.copyfile(DEPLOY / "dagster.yaml", home / "dagster.yaml")
-        try:
-            with running_postgres() as server:
-                url = server.new_database().replace("+psycopg:", "+psycopg2:")
-                monkeypatch.setenv("DAGSTER_POSTGRES_URL", url)
-                with dg.DagsterInstance.get() as made:
-                    is_as_operated(made)
-                    assert made.event_log_storage._engine.pool.size() == 1
-                    made.event_log_storage.set_concurrency_slots("openai", 1)
-                    made.add_dynamic_partitions("round_segment", ["T1/country:kenya"])
-                with dg.DagsterInstance.get() as again:
-                    assert again.get_dynamic_partitions("round_segment") == ["T1/country:kenya"]
-                    assert again.event_log_storage.get_concurrency_keys() == {"openai"}
-        except NoPostgres as why:
-            pytest.skip(str(why))
+        with running_postgres() as server:
+            url = server.new_database().replace("+psycopg:", "+psycopg2:")
+            monkeypatch.setenv("DAGSTER_POSTGRES_URL", url)
+            with dg.DagsterInstance.get() as made:
+                is_as_operated(made)
+                assert made.event_log_storage._engine.pool.size() == 1
+                made.event_log_storage.set_concurrency_slots("openai", 1)
+                made.add_dynamic_partitions("round_segment", ["T1/country:kenya"])
+            with dg.DagsterInstance.get() as again:
+                assert again.get_dynamic_partitions("round_segment") == ["T1/country:kenya"]
+                assert again.event_log_storage.get_concurrency_keys() == {"openai"}
 
 
 class TestKilledWorker:
