@@ -1,4 +1,4 @@
-"""The shared examples of right behaviour and the published data, where they lie beside the checkout."""
+"""Cases: those beside a test file, and the shared examples of right behaviour and published data, where they lie beside the checkout."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.conftest import SHARED
 
@@ -23,6 +24,12 @@ def cases(folder: str, fn: str) -> list[dict[str, Any]]:
     path = shared(f"{folder}/vectors.json")
     found = [case for case in json.loads(path.read_text(encoding="utf-8"))["cases"] if case["fn"] == fn]
     assert found, f"{path} has no case of {fn}"
+    return found
+
+
+def load_cases(test_file: str) -> dict[str, Any]:
+    """The cases of a test file in the YAML file beside it, by group."""
+    found: dict[str, Any] = yaml.safe_load(Path(test_file).with_suffix(".yaml").read_text(encoding="utf-8"))
     return found
 
 
