@@ -38,10 +38,7 @@ def found_in(value: Any) -> str:
     return found.partition(" ")[0]
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    CASES["texts"],
-)
+@pytest.mark.parametrize(("value", "expected"), CASES["texts"])
 def test_text_forms(value: object, expected: list[object]) -> None:
     criterion = only(value)
     assert [criterion.text, criterion.weight, criterion.citation] == expected
@@ -54,20 +51,14 @@ def test_text_forms(value: object, expected: list[object]) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    CASES["functions"],
-)
+@pytest.mark.parametrize(("value", "expected"), CASES["functions"])
 def test_function_forms(value: object, expected: list[object]) -> None:
     criterion = only(value)
     assert [criterion.fn, criterion.args, criterion.weight] == expected
     assert (criterion.kind, criterion.text, criterion.fault, criterion.is_repaired) == ("function", None, None, False)
 
 
-@pytest.mark.parametrize(
-    ("text", "fn", "args"),
-    CASES["repaired"],
-)
+@pytest.mark.parametrize(("text", "fn", "args"), CASES["repaired"])
 def test_function_in_a_text_is_repaired(text: str, fn: str, args: object) -> None:
     (criterion,), found = read([text])
     assert found == ["dollar-string should[0]"]
@@ -80,10 +71,7 @@ def test_function_in_a_text_is_repaired(text: str, fn: str, args: object) -> Non
     )
 
 
-@pytest.mark.parametrize(
-    "text",
-    CASES["unknown"],
-)
+@pytest.mark.parametrize("text", CASES["unknown"])
 def test_other_text_with_a_dollar_is_an_unknown_function(text: str) -> None:
     (criterion,), found = read([text])
     assert found == ["unknown-function should[0]"]
@@ -97,10 +85,7 @@ def test_repaired_argument_that_is_no_yaml_is_a_bad_argument() -> None:
     assert criterion.fault
 
 
-@pytest.mark.parametrize(
-    ("value", "code"),
-    CASES["errors"],
-)
+@pytest.mark.parametrize(("value", "code"), CASES["errors"])
 def test_criterion_with_an_error_is_left_out(value: object, code: str) -> None:
     assert found_in(value) == code
 
@@ -119,10 +104,7 @@ def test_paths_are_numbered_within_their_block_and_nothing_in_them_is_lost() -> 
     ]
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    CASES["references"],
-)
+@pytest.mark.parametrize(("value", "expected"), CASES["references"])
 def test_reference_is_what_its_definition_says_with_its_own_weight_and_citation(
     value: dict[str, Any], expected: list[object]
 ) -> None:

@@ -29,7 +29,9 @@ from dtef_pipeline.games.holdem.limit_holdem import LimitHoldem, normalise_betti
 from dtef_pipeline.games.manifest import read_manifest
 from tests.conftest import ROOT
 from tests.made.made_games import apply_commands, play_out
-from tests.made.shared_cases import cases
+from tests.made.shared_cases import cases, load_cases
+
+CASES = load_cases(__file__)
 
 MANIFEST = ROOT / "data" / "scenarios" / "poker" / "limit-holdem.yaml"
 
@@ -172,50 +174,15 @@ class TestWhatASeatIsTold:
 
 
 class TestHowTextsAreRead:
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "raise",
-            "Raise",
-            "RAISES",
-            "raise to 4",
-            "raise to $4",
-            "raise 2 chips",
-            "re-raise",
-            "I raise.",
-            "`raise`",
-            "raise by 2 more chips",
-        ],
-    )
+    @pytest.mark.parametrize("text", CASES["raises"])
     def test_spellings_of_raise_are_one_command(self, text: str) -> None:
         assert normalise_betting_command(text) == "raise"
 
-    @pytest.mark.parametrize(
-        "text", ["raise if he bets", "check or raise", "all-in", "rebet", "recall", "re-fold", "raise 1e9", "", "raise" * 100]
-    )
+    @pytest.mark.parametrize("text", [*CASES["other"], "raise" * 100])
     def test_other_texts_are_no_command(self, text: str) -> None:
         assert normalise_betting_command(text) not in ("fold", "check", "call", "bet", "raise")
 
-    @pytest.mark.parametrize(
-        ("before", "said", "reason"),
-        [
-            ([], "bet", "There is a bet on this street already: one more is called a raise; allowed: fold, call, raise."),
-            ([], "check", "There is a bet to call, so you cannot check; allowed: fold, call, raise."),
-            (
-                ["call", "check"],
-                "raise 4",
-                "There is no bet on this street: the first one is called a bet; allowed: check, bet.",
-            ),
-            (["call", "check"], "call 2", "There is nothing to call; allowed: check, bet."),
-            (["call", "check"], "fold", "There is nothing to call, so there is no reason to fold; allowed: check, bet."),
-            (["raise"] * 3, "raise", "There are 4 bets on this street already, and no more are allowed; allowed: fold, call."),
-            (
-                [],
-                "all-in",
-                "That is no command of fixed-limit hold'em, where the size of every bet is fixed; allowed: fold, call, raise.",
-            ),
-        ],
-    )
+    @pytest.mark.parametrize(("before", "said", "reason"), CASES["illegal"])
     def test_an_illegal_command_is_reported_with_the_reason(self, before: list[str], said: str, reason: str) -> None:
         hand = after_commands(with_cards(*ROYAL), before)
         assert hand.turn is not None

@@ -31,7 +31,9 @@ from dtef_pipeline.games.solitaire.thirteen import (
 )
 from tests.conftest import ROOT
 from tests.made.made_games import play_out
-from tests.made.shared_cases import cases
+from tests.made.shared_cases import cases, load_cases
+
+CASES = load_cases(__file__)
 
 
 def distance_without_shortcuts(table: Tableau, most: int = 20_000) -> int | None:
@@ -292,23 +294,7 @@ def test_a_hint_says_when_nothing_helps() -> None:
     assert GAME.step(late, 0, "hint").hint == "nothing solves the game within the commands that are left: it takes 23"
 
 
-@pytest.mark.parametrize(
-    ("text", "command"),
-    [
-        ("ACTION: Move Q♠ → column 1", "move 12->c1"),
-        ("I move the queen of hearts from c2 onto c1.", "move 12->c1"),
-        ("move Q to c1", "move 12->c1"),
-        ("move 12♠ → c1", "move 12->c1"),
-        ("ACTION: Move the 12 of hearts to c1", "move 12->c1"),
-        ("ACTION: 12h → c1", "move 12->c1"),
-        ("I think of the waste.\n12♥\ufe0f onto column 1.", "move 12->c1"),
-        ("12♠ to c1 is too early.\nI draw", "draw"),
-        ("Let us **draw**", "draw"),
-        ("ACTION: hint", "hint"),
-        ("ACTION: resign", "resign"),
-        ("I won't resign, I draw", "draw"),
-    ],
-)
+@pytest.mark.parametrize(("text", "command"), CASES["commands"])
 def test_a_command_may_be_spelled_in_many_ways(text: str, command: str) -> None:
     assert GAME.read(text, GAME.reset(1), 0) == command
 
@@ -325,21 +311,7 @@ def test_every_rank_has_its_number() -> None:
         assert numbers == [f"move {n}->foundation" for n in range(1, 14) for _ in range(2)], suit
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "reason"),
-    [
-        ("move 4->foundation", "illegal", "not the next card"),
-        ("ACTION: move 4->foundation, as it is low", "illegal", "not the next card"),
-        ("ACTION: recycle", "illegal", "the stock is not empty"),
-        ("ACTION: fly", "illegal", "unknown command"),
-        ("fly", "unparsed", "no command was found"),
-        ("I will not resign", "unparsed", "no command was found"),
-        ("ACTION: draw or hint", "unparsed", "several commands"),
-        ("ACTION: 4♠ to the foundation", "illegal", "not the next card"),
-        ("12 to c1 is too early", "unparsed", "no command was found"),
-        ("I can't play this", "refused", "the reply declines"),
-    ],
-)
+@pytest.mark.parametrize(("text", "kind", "reason"), CASES["faults"])
 def test_a_text_without_a_legal_command_is_answered_with_the_reason(text: str, kind: str, reason: str) -> None:
     found = GAME.read(text, GAME.reset(1), 0)
     assert isinstance(found, Illegal)
