@@ -116,16 +116,6 @@ def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
         yield server
 
 
-def test_requests_that_opponents_share_are_estimated_once(server: FakeLLM) -> None:
-    """Regression: the first request of a seed and seat was counted once per opponent, and each is sent once."""
-    league = ["--scenario", "show-cards", "--player", "legal", "--seeds", "1-3", "--json"]
-    (one,) = json.loads(dtef_games("run", "--estimate", *league, "--opponent", "waits").stdout)
-    (both,) = json.loads(dtef_games("run", "--estimate", *league, "--opponent", "waits", "--opponent", "first-legal").stdout)
-    assert both["planned"] > both["requests"] == both["calls"]
-    assert one["calls"] <= both["calls"] < 2 * one["calls"]
-    assert both["calls_max"] < 2 * one["calls_max"]
-
-
 def test_a_league_is_estimated_played_and_shown(server: FakeLLM, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     skip_site(monkeypatch)
     league = [

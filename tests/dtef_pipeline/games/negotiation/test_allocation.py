@@ -247,17 +247,6 @@ def test_the_shared_proposals_are_rejected_with_their_reasons() -> None:
         ]
 
 
-def test_a_division_by_hand() -> None:
-    values = {"A": {"x": 6, "y": 3, "z": 1}, "B": {"x": 2, "y": 5, "z": 3}}
-    told = measure_fairness(values, {"A": ["z"], "B": ["x", "y"]})
-    assert told.utility == {"A": 1, "B": 7}
-    assert told.envy == {"A": 8, "B": 0}
-    assert told.ef1 == {"A": False, "B": True}, "without x, A would still like y better than z"
-    assert told.jain == pytest.approx(0.8**2 / (2 * 0.5))
-    assert told.efficiency == pytest.approx(8 / 14)
-    assert not told.pareto, "A: x and B: y, z gives both more"
-
-
 def test_of_nothing_worth_anything_there_is_no_share_and_no_index() -> None:
     told = measure_fairness({"A": {"x": 0}, "B": {"x": 4}}, {"A": ["x"], "B": []})
     assert told.normalised == {"A": None, "B": 0.0}
