@@ -322,6 +322,7 @@ def test_a_game_without_a_legal_command_is_over() -> None:
     state = in_place(Tableau(0, ((1, 13), (2, 11), (3, 9), (4, 7)), (), (6, 5), 0))
     assert GAME.result(state) == GameResult((0.0,), ("unsolved",), ("stuck",))
     assert (GAME.seat_to_move(state), GAME.legal(state, 0)) == (None, ())
+    assert GAME.read("ACTION: draw", state, 0) == Illegal("it is not your turn")
 
 
 def test_the_sixtieth_command_ends_the_game_unless_it_solves_it() -> None:
