@@ -74,7 +74,7 @@ def synthetic_survey(path: Path, *, segments: int = 49, questions: int = 116, se
 def dagster_pass(survey: Path, round_id: str) -> None:
     """The same as one Dagster run of the six stages."""
     import dagster as dg
-    from tests.assets.stage_names import STAGE_NAMES
+    from tests.assets.family_state import STAGE_NAMES
 
     from assets.launch import materialize
     from resources.settings import Settings
