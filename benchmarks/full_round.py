@@ -74,11 +74,11 @@ def synthetic_survey(path: Path, *, segments: int = 49, questions: int = 116, se
 def dagster_pass(survey: Path, round_id: str) -> None:
     """The same as one Dagster run of the six stages."""
     import dagster as dg
-    from tests.assets.family_state import STAGE_NAMES
 
     from assets.launch import materialize
     from resources.settings import Settings
     from resources.warehouse import Warehouse
+    from tests.assets.family_state import STAGE_NAMES
 
     with dg.DagsterInstance.get() as instance:
         house = Warehouse(Settings.read_environment().warehouse)
