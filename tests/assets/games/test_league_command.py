@@ -50,7 +50,7 @@ def test_a_run_killed_during_episodes_repeats_no_request_and_loses_no_turn(
         command = [str(Path(sys.executable).with_name("dtef")), *run]
         process = subprocess.Popen(command, env=dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         # Both episodes play at once: this is the seventh turn of each.
-        wait_until(lambda: server.answered >= 2 * 7 or process.poll() is not None, 120)
+        assert wait_until(lambda: server.answered >= 2 * 7 or process.poll() is not None, 240)
         process.send_signal(signal.SIGKILL)
         process.communicate()
         assert process.returncode == -signal.SIGKILL
