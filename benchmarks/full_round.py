@@ -236,7 +236,7 @@ def dagster_pass(survey: Path, round_id: str) -> None:
     from assets.launch import materialize
     from resources.settings import Settings
     from resources.warehouse import Warehouse
-    from tests.assets.stage_names import STAGE_NAMES
+    from tests.assets.family_state import STAGE_NAMES
 
     with dg.DagsterInstance.get() as instance:
         house = Warehouse(Settings.read_environment().warehouse)

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from tests.counted_clients import CountedClients
+from tests.waiting import wait_until
 
 DEFAULT_REPLY = "[40.0, 30.0, 20.0, 10.0]"
 
@@ -198,10 +199,7 @@ class FakeLLM:
 
     def await_nobody(self) -> None:
         """Until no client is connected any more: then also what one that was killed had sent before is counted."""
-        deadline = time.monotonic() + 60
-        while self._server.has_clients:
-            assert time.monotonic() < deadline, "a client stays connected"
-            time.sleep(0.002)
+        assert wait_until(lambda: not self._server.has_clients), "a client stays connected"
 
     def left(self) -> None:
         with self._lock:

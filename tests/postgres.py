@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 
 from tests.apt import NotInstalled, found_or_installed
@@ -22,10 +23,6 @@ from tests.memory_folder import memory_folder
 
 USER = "dtef"
 START_TIMEOUT_S = 60
-
-
-class NoPostgres(Exception):
-    """There is no server to be had here; the message says why."""
 
 
 @dataclass
@@ -65,24 +62,21 @@ class Postgres:
 
 @contextmanager
 def running_postgres() -> Iterator[Postgres]:
-    """A server for the time of the block. Raises NoPostgres."""
-    try:
-        binaries = found_or_installed(_binaries, "postgresql")
-    except NotInstalled as error:
-        raise NoPostgres(str(error)) from None
+    """A server for the time of the block. Skips the test where there is none to be had."""
     # Not in pytest's folder: that one is closed to the user that the server runs as.
     folder = Path(tempfile.mkdtemp(prefix="dtef-postgres-", dir=memory_folder()))
     try:
-        server = Postgres(_free_port(), secrets.token_hex(8), binaries, folder)
+        server = Postgres(_free_port(), secrets.token_hex(8), found_or_installed(_binaries, "postgresql"), folder)
         _make_cluster(server)
         server.start()
-        try:
-            yield server
-        finally:
-            server.stop()
+    except NotInstalled as error:
+        pytest.skip(f"without PostgreSQL: {error}")
     except subprocess.CalledProcessError as error:
-        raise NoPostgres(f"{Path(error.cmd[0]).name} failed: {error.stderr.strip()[-500:]}") from None
+        pytest.skip(f"without PostgreSQL: {Path(error.cmd[0]).name} failed: {error.stderr.strip()[-500:]}")
+    try:
+        yield server
     finally:
+        server.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -18,9 +18,18 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Any, TextIO
 
+import pytest
+from pyarrow.fs import S3FileSystem
+
 from tests.conftest import ROOT
 
 START_TIMEOUT_S = 120.0
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
 
 
 @dataclass
@@ -30,6 +39,15 @@ class Server:
     port: int
     log: Path
     _from: int = 0
+
+    def url(self, place: str) -> str:
+        """Of `BUCKET/PREFIX`, as the settings take it."""
+        return f"s3://{place}?endpoint_override=127.0.0.1:{self.port}&scheme=http"
+
+    def fs(self) -> S3FileSystem:
+        how = {"scheme": "http", "region": "us-east-1", "allow_bucket_creation": True}
+        # The first request loads half of moto.
+        return S3FileSystem(endpoint_override=f"127.0.0.1:{self.port}", request_timeout=60, **how)
 
     @property
     def requests(self) -> list[tuple[str, str, str]]:
@@ -41,9 +59,12 @@ class Server:
 
 
 @contextmanager
-def running(log: Path) -> Iterator[Server]:
-    """A server for the time of the block."""
-    with Popen([sys.executable, "-m", "tests.s3_server", str(log)], cwd=ROOT, stdin=PIPE, stdout=PIPE, text=True) as process:
+def running(log: Path, bucket: str) -> Iterator[Server]:
+    """A server with a bucket for the time of the block, and the environment that its clients need."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        Popen([sys.executable, "-m", "tests.s3_server", str(log)], cwd=ROOT, stdin=PIPE, stdout=PIPE, text=True) as process,
+    ):
         giving_up = threading.Timer(START_TIMEOUT_S, process.kill)
         giving_up.start()
         try:
@@ -51,7 +72,11 @@ def running(log: Path) -> Iterator[Server]:
             port = process.stdout.readline()
             giving_up.cancel()
             assert port, "the server did not start"
-            yield Server(int(port), log)
+            for name, value in CREDENTIALS.items():
+                patch.setenv(name, value)
+            server = Server(int(port), log)
+            server.fs().create_dir(bucket)
+            yield server
         finally:
             giving_up.cancel()
             process.kill()

@@ -29,7 +29,8 @@ from assets.run_launcher import WatchedRunLauncher
 from dtef_pipeline.cli import main
 from resources.responses.processes import is_running_since
 from tests.conftest import ROOT
-from tests.postgres import NoPostgres, running_postgres
+from tests.postgres import running_postgres
+from tests.waiting import wait_until
 
 DEPLOY = ROOT / "deploy"
 PAGES = {"docs/how-to/operate.md": 10, "docs/how-to/several-machines.md": 3}
@@ -141,20 +142,17 @@ def is_as_operated(instance: dg.DagsterInstance) -> None:
 class TestProduction:
     def test_the_template_is_an_instance_on_postgresql(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         shutil.copyfile(DEPLOY / "dagster.yaml", home / "dagster.yaml")
-        try:
-            with running_postgres() as server:
-                url = server.new_database().replace("+psycopg:", "+psycopg2:")
-                monkeypatch.setenv("DAGSTER_POSTGRES_URL", url)
-                with dg.DagsterInstance.get() as made:
-                    is_as_operated(made)
-                    assert made.event_log_storage._engine.pool.size() == 1
-                    made.event_log_storage.set_concurrency_slots("openai", 1)
-                    made.add_dynamic_partitions("round_segment", ["T1/country:kenya"])
-                with dg.DagsterInstance.get() as again:
-                    assert again.get_dynamic_partitions("round_segment") == ["T1/country:kenya"]
-                    assert again.event_log_storage.get_concurrency_keys() == {"openai"}
-        except NoPostgres as why:
-            pytest.skip(str(why))
+        with running_postgres() as server:
+            url = server.new_database().replace("+psycopg:", "+psycopg2:")
+            monkeypatch.setenv("DAGSTER_POSTGRES_URL", url)
+            with dg.DagsterInstance.get() as made:
+                is_as_operated(made)
+                assert made.event_log_storage._engine.pool.size() == 1
+                made.event_log_storage.set_concurrency_slots("openai", 1)
+                made.add_dynamic_partitions("round_segment", ["T1/country:kenya"])
+            with dg.DagsterInstance.get() as again:
+                assert again.get_dynamic_partitions("round_segment") == ["T1/country:kenya"]
+                assert again.event_log_storage.get_concurrency_keys() == {"openai"}
 
 
 class TestKilledWorker:
@@ -186,7 +184,7 @@ class TestKilledWorker:
         finally:
             worker.kill()
         # Not collected by its parent yet: a zombie is dead.
-        assert self._dies(worker.pid)
+        assert wait_until(lambda: not is_running_since(worker.pid, time.time()), 20)
         found = self.looked_after(instance, run)
         assert found.status == dg.DagsterRunStatus.FAILURE
         assert found.tags["dagster/will_retry"] == "true"
@@ -208,12 +206,6 @@ class TestKilledWorker:
         assert self.looked_after(instance, run).status == dg.DagsterRunStatus.STARTED
         monkeypatch.setattr(assets.run_launcher, "SETTLED_S", 0.0)
         assert self.looked_after(instance, run).status == dg.DagsterRunStatus.FAILURE
-
-    def _dies(self, pid: int) -> bool:
-        deadline = time.monotonic() + 20
-        while (alive := is_running_since(pid, time.time())) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        return not alive
 
     @pytest.mark.parametrize(
         ("pid", "host"), [(None, "localhost"), (2**22 + 1, "code.example.org")], ids=["not said", "elsewhere"]

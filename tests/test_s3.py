@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,61 +35,29 @@ print("half", flush=True)
 sys.stdin.read()
 """
 BUCKET = "surveys"
-CREDENTIALS = {
-    "AWS_ACCESS_KEY_ID": "testing",
-    "AWS_SECRET_ACCESS_KEY": "testing",
-    "AWS_REGION": "us-east-1",
-    "AWS_EC2_METADATA_DISABLED": "true",
-}
-
-
-@dataclass
-class Store:
-    """A running server with a bucket."""
-
-    server: Server
-
-    @property
-    def place(self) -> str:
-        return f"127.0.0.1:{self.server.port}"
-
-    def url(self, prefix: str) -> str:
-        return f"s3://{BUCKET}/{prefix}?endpoint_override={self.place}&scheme=http"
-
-    def fs(self) -> pafs.S3FileSystem:
-        how = {"endpoint_override": self.place, "scheme": "http", "region": "us-east-1", "allow_bucket_creation": True}
-        return pafs.S3FileSystem(**how, request_timeout=60)  # the first request loads half of moto
-
-    @property
-    def requests(self) -> list[tuple[str, str, str]]:
-        return self.server.requests
-
-    @property
-    def listings(self) -> list[str]:
-        return [query for _, _, query in self.requests if "list-type" in query]
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    with pytest.MonkeyPatch.context() as patch, running(tmp_path_factory.mktemp("s3") / "requests.jsonl") as server:
-        for name, value in CREDENTIALS.items():
-            patch.setenv(name, value)
-        made = Store(server)
-        made.fs().create_dir(BUCKET)
-        yield made
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(tmp_path_factory.mktemp("s3") / "requests.jsonl", BUCKET) as server:
+        yield server
 
 
 @pytest.fixture
-def house(store: Store, request: pytest.FixtureRequest) -> Iterator[Warehouse]:
+def house(store: Server, request: pytest.FixtureRequest) -> Iterator[Warehouse]:
     """A warehouse of the test's own; its requests counted from here."""
-    made = Warehouse(store.url(f"tests/{request.node.name}"))
-    store.server.forget()
+    made = Warehouse(store.url(f"surveys/tests/{request.node.name}"))
+    store.forget()
     yield made
     store.fs().delete_dir(made.root)
 
 
 KENYA = {"round": "S1", "segment": "country:kenya"}
 CHILE = {"round": "S2", "segment": "country:chile & more"}
+
+
+def listings(store: Server) -> list[str]:
+    return [query for _, _, query in store.requests if "list-type" in query]
 
 
 def fill(house: Warehouse) -> None:
@@ -100,7 +67,7 @@ def fill(house: Warehouse) -> None:
 
 
 class TestWarehouse:
-    def test_rows_come_back_and_are_replaced_whole(self, house: Warehouse, store: Store) -> None:
+    def test_rows_come_back_and_are_replaced_whole(self, house: Warehouse, store: Server) -> None:
         fill(house)
         house.write("survey_responses", survey_rows(KENYA, KENYA), **KENYA)
         assert house.read("survey_responses", **KENYA).num_rows == 2
@@ -112,32 +79,32 @@ class TestWarehouse:
         assert len(names) == 4
         assert all(name.endswith("/part-0.parquet") for name in names)
 
-    def test_a_write_is_one_upload_under_the_final_name_and_copies_nothing(self, house: Warehouse, store: Store) -> None:
+    def test_a_write_is_one_upload_under_the_final_name_and_copies_nothing(self, house: Warehouse, store: Server) -> None:
         house.write("survey_responses", survey_rows({}), **KENYA)
         assert {path.rpartition("/")[2] for _, path, _ in store.requests} == {"part-0.parquet"}
         assert {method for method, _, _ in store.requests} <= {"PUT", "POST"}
         assert len(store.requests) == 1
 
-    def test_reads_list_and_open_no_more_than_they_need(self, house: Warehouse, store: Store) -> None:
+    def test_reads_list_and_open_no_more_than_they_need(self, house: Warehouse, store: Server) -> None:
         fill(house)
         house.write("scores", scores_table([{"round": "S3"}]), round="S3", segment="country:peru", snapshot="base")
-        store.server.forget()
+        store.forget()
         house.read("scores", snapshot="base", **KENYA)
         house.read_or_empty("scores", snapshot="none", **KENYA)
-        assert store.listings == []
+        assert listings(store) == []
         assert house.read("scores", round="S1").num_rows == 1
-        (listing,) = store.listings
+        (listing,) = listings(store)
         assert listing.endswith("%2Fscores%2Fround%3DS1%2F")
         assert not [path for _, path, _ in store.requests if "S2" in path]
         with house.connect() as connection:
-            store.server.forget()
+            store.forget()
             assert connection.execute("SELECT segment FROM scores WHERE round = 'S2'").fetchall() == [(CHILE["segment"],)]
         assert store.requests
         assert all("round=S2" in path for _, path, _ in store.requests)
-        store.server.forget()
+        store.forget()
         with house.connect(only=["scores", "survey_responses", "blueprints"], first=["S1", "S3"]) as connection:
             assert connection.execute("SELECT round FROM scores ORDER BY 1").fetchall() == [("S1",), ("S3",)]
-        assert len(store.listings) == 6  # of three tables in two rounds
+        assert len(listings(store)) == 6  # of three tables in two rounds
         assert not [path for _, path, _ in store.requests if "round=S2" in path]
 
     def test_dropping_a_segment_takes_its_objects_and_no_others(self, house: Warehouse) -> None:
@@ -192,10 +159,10 @@ class TestReplacing:
         assert seen <= written
         assert len(seen) > 1
 
-    def test_a_writer_that_is_killed_in_the_middle_leaves_what_was_there(self, house: Warehouse, store: Store) -> None:
+    def test_a_writer_that_is_killed_in_the_middle_leaves_what_was_there(self, house: Warehouse, store: Server) -> None:
         at = {**KENYA, "snapshot": "base"}
         house.write("scores", rows(1, 3), **at)
-        command = [sys.executable, "-c", HALF_WRITTEN, store.url("x"), f"{house.folder('scores', **at)}/part-0.parquet"]
+        command = [sys.executable, "-c", HALF_WRITTEN, store.url("surveys/x"), f"{house.folder('scores', **at)}/part-0.parquet"]
         with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
             assert writer.stdout is not None
             assert writer.stdout.readline() == b"half\n"
@@ -214,8 +181,8 @@ class TestReplacing:
 
 
 class TestTrouble:
-    def test_a_bucket_that_is_not_there_is_a_message(self, store: Store) -> None:
-        house = Warehouse(store.url("x").replace(BUCKET, "no-such-bucket"))
+    def test_a_bucket_that_is_not_there_is_a_message(self, store: Server) -> None:
+        house = Warehouse(store.url("surveys/x").replace(BUCKET, "no-such-bucket"))
         with pytest.raises(WarehouseError, match=r"cannot write no-such-bucket/x/scores/.* in the object store: .*"):
             house.write("scores", scores_table([{}]), snapshot="base", **KENYA)
 
@@ -226,12 +193,12 @@ class TestTrouble:
 
 
 @pytest.fixture(scope="module")
-def made(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def made(store: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of commands that have ingested and run two rounds into the bucket. Nothing of the warehouse depends on where they are given."""
     folder = tmp_path_factory.mktemp("s3")
     places = {"DTEF_RESPONSES": str(folder / "responses.sqlite"), "DAGSTER_HOME": str(folder / "dagster")}
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {**places, "DTEF_WAREHOUSE": store.url("command/warehouse")}.items():
+        for name, value in {**places, "DTEF_WAREHOUSE": store.url("surveys/command/warehouse")}.items():
             patch.setenv(name, value)
         patch.delenv("DTEF_MODELS", raising=False)
         patch.chdir(folder)
@@ -240,9 +207,9 @@ def made(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
         yield folder
 
 
-def test_all_stages_roll_ups_and_readers_work(made: Path, store: Store) -> None:
+def test_all_stages_roll_ups_and_readers_work(made: Path, store: Server) -> None:
     stages = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
-    house = Warehouse(store.url("command/warehouse"))
+    house = Warehouse(store.url("surveys/command/warehouse"))
     for table in stages:
         assert house.values(table, "round") == ["T1", "T2"], table
     assert {"leaderboard", "comparisons", "costs", "breakdowns"} <= set(house.tables())
@@ -257,9 +224,9 @@ def test_all_stages_roll_ups_and_readers_work(made: Path, store: Store) -> None:
 
 
 @pytest.mark.usefixtures("made")
-def test_a_leaderboard_of_one_round_reads_of_another_only_what_was_asked(store: Store) -> None:
+def test_a_leaderboard_of_one_round_reads_of_another_only_what_was_asked(store: Server) -> None:
     """Batteries are linked over all rounds: the survey of each is looked at, and no score."""
-    store.server.forget()
+    store.forget()
     ok("board", "--round", "T1", "--csv")
     assert [path for _, path, _ in store.requests if "/round=T1/" in path]
     of_another = [path for _, path, _ in store.requests if "/round=T2/" in path]

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import threading
-import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
-import yaml
-from pyarrow.fs import S3FileSystem
 
 from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey
+from tests.assets.family_state import STAGE_NAMES
 from tests.assets.rubric.run_stages import StageRunner, stage_runner
-from tests.assets.stage_names import STAGE_NAMES
-from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import distribution
 from tests.fake_llm_server import Call, FakeLLM
+from tests.made.models_file import write_models
 from tests.made.responses import stored
-from tests.postgres import NoPostgres, running_postgres
-from tests.s3_server import running
-from tests.test_s3 import CREDENTIALS
+from tests.servers import move_to, state_on_servers
+from tests.waiting import wait_until
 
 ROUNDS, SEGMENT = ("M1", "M2"), "country:kenya"
 AT_ONCE = 2
@@ -53,36 +47,6 @@ class Gate:
         return distribution(call, 40.0)
 
 
-@pytest.fixture
-def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An environment whose warehouse, responses and Dagster are servers'; the folder is for the rest."""
-    try:
-        with running_postgres() as postgres, running(tmp_path / "requests.jsonl") as s3:
-            place = f"127.0.0.1:{s3.port}"
-            given = {
-                **CREDENTIALS,
-                "DTEF_WAREHOUSE": f"s3://dtef/warehouse?endpoint_override={place}&scheme=http",
-                "DTEF_RESPONSES": postgres.new_database(),
-                "DAGSTER_POSTGRES_URL": postgres.new_database().replace("+psycopg:", "+psycopg2:"),
-                "DTEF_MODELS": str(tmp_path / "models.yaml"),
-            }
-            for name, value in given.items():
-                monkeypatch.setenv(name, value)
-            files = S3FileSystem(endpoint_override=place, scheme="http", region="us-east-1", allow_bucket_creation=True)
-            files.create_dir("dtef")
-            yield tmp_path
-    except NoPostgres as why:
-        pytest.skip(f"without PostgreSQL: {why}")
-
-
-def move_to(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Begin what follows on this machine."""
-    if not machine.exists():
-        machine.mkdir()
-        shutil.copyfile(ROOT / "deploy" / "dagster.yaml", machine / "dagster.yaml")
-    monkeypatch.setenv("DAGSTER_HOME", str(machine))
-
-
 def write_rounds(folder: Path) -> Path:
     """The same prompt is bought once, whatever its round: each round has questions of its own."""
     file = write_survey(folder / "surveys.csv", ROUNDS, questions=8)
@@ -100,40 +64,33 @@ def start(runner: StageRunner, round_id: str) -> int:
     return runner.start({"predictions": {"models": ["fake"]}}, STAGE_NAMES[:3], [f"{round_id}/{SEGMENT}"])
 
 
-def test_a_killed_run_loses_no_response_and_repeats_no_request(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_run_loses_no_response_and_repeats_no_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate()
-    with FakeLLM(reply=gate) as server, stage_runner() as runner:
-        spec = {"model": "openai/fake", "api_base": server.base_url, "retries": 1, "max_concurrency": AT_ONCE}
-        (shared / "models.yaml").write_text(yaml.safe_dump({"models": {"fake": spec}}), encoding="utf-8")
-        move_to(shared / "first", monkeypatch)
-        with dg.DagsterInstance.get() as instance:
-            pipeline = Pipeline(instance, Warehouse(os.environ["DTEF_WAREHOUSE"]))
-            pipeline.register(write_rounds(shared))
-            killed = start(runner, "M1")
-            move_to(shared / "second", monkeypatch)
-            other = start(runner, "M2")
-            await_calls(server)
-            assert len(server.calls) - server.busy == len(ROUNDS) * FIRST_ANSWERS
-            os.kill(killed, signal.SIGKILL)
-            assert runner.await_end(killed) == -signal.SIGKILL
-            again = start(runner, "M1")
-            gate.opened.set()
-            assert (runner.await_end(other), runner.await_end(again)) == (0, 0)
-            statuses = Counter(run.status for run in instance.get_runs())
-            rows = [row for round_id in ROUNDS for row in predictions(pipeline.house, round_id)]
-    assert statuses == {dg.DagsterRunStatus.SUCCESS: 2, dg.DagsterRunStatus.FAILURE: 1}
-    assert {row["error"] for row in rows} == {None}
-    assert len(rows) == len({row["request_key"] for row in rows})
-    with ResponseStore(os.environ["DTEF_RESPONSES"]) as store:
-        assert stored(store) == len(rows) == len(server.answers)
-    # Of the killed run's calls those that were in flight were made again, and no other.
-    assert 0 <= len(server.calls) - len(rows) <= AT_ONCE
-    assert not list(shared.rglob("*.parquet"))  # all tables are in the object store
-
-
-def await_calls(server: FakeLLM) -> None:
-    """Wait until both runs wait for the model."""
-    deadline = time.monotonic() + 300
-    while server.busy < 2 * AT_ONCE:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    with state_on_servers(tmp_path, monkeypatch):
+        with FakeLLM(reply=gate) as server, stage_runner() as runner:
+            models = write_models(tmp_path, ["fake"], api_base=server.base_url, retries=1, max_concurrency=AT_ONCE)
+            monkeypatch.setenv("DTEF_MODELS", str(models))
+            move_to(tmp_path / "first", monkeypatch)
+            with dg.DagsterInstance.get() as instance:
+                pipeline = Pipeline(instance, Warehouse(os.environ["DTEF_WAREHOUSE"]))
+                pipeline.register(write_rounds(tmp_path))
+                killed = start(runner, "M1")
+                move_to(tmp_path / "second", monkeypatch)
+                other = start(runner, "M2")
+                assert wait_until(lambda: server.busy == len(ROUNDS) * AT_ONCE, 300), "both runs wait for the model"
+                assert len(server.calls) - server.busy == len(ROUNDS) * FIRST_ANSWERS
+                os.kill(killed, signal.SIGKILL)
+                assert runner.await_end(killed) == -signal.SIGKILL
+                again = start(runner, "M1")
+                gate.opened.set()
+                assert (runner.await_end(other), runner.await_end(again)) == (0, 0)
+                statuses = Counter(run.status for run in instance.get_runs())
+                rows = [row for round_id in ROUNDS for row in predictions(pipeline.house, round_id)]
+        assert statuses == {dg.DagsterRunStatus.SUCCESS: 2, dg.DagsterRunStatus.FAILURE: 1}
+        assert {row["error"] for row in rows} == {None}
+        assert len(rows) == len({row["request_key"] for row in rows})
+        with ResponseStore(os.environ["DTEF_RESPONSES"]) as store:
+            assert stored(store) == len(rows) == len(server.answers)
+        # Of the killed run's calls those that were in flight were made again, and no other.
+        assert 0 <= len(server.calls) - len(rows) <= AT_ONCE
+        assert not list(tmp_path.rglob("*.parquet"))  # all tables are in the object store

@@ -5,27 +5,23 @@ from __future__ import annotations
 import csv
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from assets.engine.roll_up_names import ROLL_UP_NAMES
-from assets.launch import LaunchResult, materialize
-from assets.stage.file_notes import list_partitions
+from assets.launch import LaunchResult
 from assets.survey.rounds import ROUND_SEGMENT, register_round
 from dtef_pipeline.identity import split_partition_key
 from dtef_pipeline.survey.adapters import read_survey, read_surveys
-from dtef_pipeline.survey.identity import SPACE
 from resources.sources import Sources
 from resources.warehouse import Warehouse
-from tests.assets.stage_names import STAGE_NAMES
+from tests.assets.family_state import STAGE_NAMES, FamilyState
+from tests.dtef_pipeline.cli.commands import use
 from tests.made_once import made_once
 
 ROUNDS, COUNTRIES, OPTIONS = ("T1", "T2"), ("Chile", "India", "Kenya"), ("Yes", "No", "Maybe")
-GREEN, RED = "MATERIALIZED", "FAILED"
 
 
 def write_survey(path: Path, rounds: Sequence[str] = ROUNDS, *, questions: int = 3, n: int = 40) -> Path:
@@ -48,16 +44,10 @@ def write_survey(path: Path, rounds: Sequence[str] = ROUNDS, *, questions: int =
     return path
 
 
-@dataclass
-class Pipeline:
-    """What a test does to the state, and sees of it."""
+class Pipeline(FamilyState):
+    """Surveys: rounds of segments."""
 
-    instance: dg.DagsterInstance
-    house: Warehouse
-
-    @property
-    def keys(self) -> list[str]:
-        return list_partitions(self.instance, SPACE)
+    family = "survey"
 
     def register(self, path: Path) -> None:
         for survey in read_surveys(path):
@@ -68,27 +58,7 @@ class Pipeline:
     ) -> LaunchResult:
         """Materialize stages, by default all six, for all partitions; `config` by asset name."""
         config.setdefault("predictions", {"models": ["baseline/uniform"]})
-        return materialize(self.instance, names, self.keys if keys is None else keys, config)
-
-    def roll_up(self) -> LaunchResult:
-        return materialize(self.instance, ROLL_UP_NAMES, [], {})
-
-    def status(self, asset: str) -> dict[str, str | None]:
-        """MATERIALIZED, FAILED or None, by partition."""
-        found = self.instance.get_status_by_partition(dg.AssetKey(asset), self.keys, ROUND_SEGMENT) or {}
-        return {key: found[key].value if found.get(key) else None for key in self.keys}  # type: ignore[union-attr]
-
-    def checks(self, outcome: LaunchResult) -> dict[str, bool]:
-        """Whether each check of the runs passed, by name."""
-        evaluations = self._events(outcome, dg.DagsterEventType.ASSET_CHECK_EVALUATION)
-        return {event.asset_check_evaluation_data.check_name: event.asset_check_evaluation_data.passed for event in evaluations}
-
-    def materializations(self, outcome: LaunchResult) -> list[Any]:
-        events = self._events(outcome, dg.DagsterEventType.ASSET_MATERIALIZATION)
-        return [event.step_materialization_data.materialization for event in events]
-
-    def _events(self, outcome: LaunchResult, kind: dg.DagsterEventType) -> list[Any]:
-        return [entry.dagster_event for run_id in outcome.run_ids for entry in self.instance.all_logs(run_id, of_type=kind)]
+        return self.materialize(names, self.keys if keys is None else keys, config)
 
     def file(self, table: str, key: str, **levels: str) -> Path:
         round_id, segment = split_partition_key(key)
@@ -108,9 +78,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run_once(folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral(tempdir=str(folder / "dagster")) as instance:
-        patch.setenv("DTEF_WAREHOUSE", str(folder / "warehouse"))
-        patch.setenv("DTEF_RESPONSES", str(folder / "responses.sqlite"))
-        patch.delenv("DTEF_MODELS", raising=False)
+        use(folder, patch)
         made = Pipeline(instance, Warehouse(folder / "warehouse"))
         made.register(write_survey(folder / "surveys.csv"))
         assert made.run().failures == ()

@@ -22,8 +22,8 @@ from dagster_graphql.test.utils import execute_dagster_graphql
 
 from assets.engine.roll_up_names import ROLL_UP_NAMES
 from resources.warehouse import Warehouse
-from tests.assets.conftest import GREEN, Pipeline, write_survey
-from tests.assets.stage_names import STAGE_NAMES
+from tests.assets.conftest import Pipeline, write_survey
+from tests.assets.family_state import GREEN, STAGE_NAMES
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import distribution, serve_as, skip_site, use
 from tests.fake_llm_server import FakeLLM

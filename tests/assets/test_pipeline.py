@@ -15,8 +15,8 @@ from assets.definitions import defs
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.identity import split_partition_key
 from resources.warehouse import Warehouse
-from tests.assets.conftest import GREEN, RED, Pipeline, write_survey
-from tests.assets.stage_names import STAGE_NAMES
+from tests.assets.conftest import Pipeline, write_survey
+from tests.assets.family_state import GREEN, RED, STAGE_NAMES
 
 DOWNSTREAM = STAGE_NAMES[1:]
 BAD = "T1/country:india"

@@ -14,6 +14,7 @@ from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 from tests.assets.conftest import Pipeline
+from tests.waiting import wait_until
 
 AT = {"round": "T1", "segment": "country:kenya", "snapshot": "base"}
 KEY = "T1/country:kenya"
@@ -38,9 +39,7 @@ def test_a_run_waits_while_another_writes_the_partition_and_keeps_its_rows(pipel
     with ResponseStore(Settings.read_environment().responses_url) as store, Claims(store) as claims:
         with claims.hold_all([digest("predictions", KEY)]):
             run.start()
-            until = time.monotonic() + 30
-            while runs_at_work(store) < 2 and time.monotonic() < until:
-                time.sleep(0.01)
+            wait_until(lambda: runs_at_work(store) == 2, 30)
             time.sleep(0.5)
             pipeline.house.write("predictions", theirs, **AT)
         run.join()

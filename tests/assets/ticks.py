@@ -7,6 +7,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets.definitions import defs
 from assets.stage.resources import Store
 
 
@@ -18,3 +19,14 @@ def tick(schedule: dg.ScheduleDefinition, instance: dg.DagsterInstance, at: date
     """
     with dg.build_schedule_context(instance=instance, scheduled_execution_time=at, resources={"store": Store()}) as context:
         return schedule(context)
+
+
+def run_request(request: dg.RunRequest, instance: dg.DagsterInstance, job: str) -> dg.ExecuteInProcessResult:
+    """The run that a tick asks for, made in this process; it may fail."""
+    return defs.resolve_job_def(job).execute_in_process(
+        instance=instance,
+        run_config={**request.run_config, "loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+        tags=request.tags,
+        asset_selection=list(request.asset_selection or ()) or None,
+        raise_on_error=False,
+    )

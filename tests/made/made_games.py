@@ -9,7 +9,18 @@ from typing import Any
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request, Response
-from dtef_pipeline.games.contract import ChooseCommand, Count, GameEnding, GameMetric, GameResult, Illegal
+from dtef_pipeline.games.contract import (
+    ChooseCommand,
+    Count,
+    GameEnding,
+    GameMetric,
+    GameResult,
+    Illegal,
+    Scenario,
+    State,
+    find_baseline,
+    make_baseline_rng,
+)
 from dtef_pipeline.games.episode import GameEpisode
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.packs import Pack
@@ -59,6 +70,8 @@ class ShowCards:
         return ("wait", "show") if self.seat_to_move(state) == seat else ()
 
     def read(self, text: str, state: ShowState, seat: int) -> str | Illegal:
+        if self.seat_to_move(state) != seat:
+            return Illegal("It is not your turn.")
         last = text.strip().rpartition("\n")[2].casefold().removeprefix("action:").strip()
         if last in ("wait", "show"):
             return last
@@ -123,6 +136,25 @@ def show_pack(**changed: Any) -> Pack:
         }
     )
     return Pack(manifest, ShowCards())
+
+
+def apply_commands(scenario: Scenario[State], state: State, *commands: str) -> State:
+    """The state after commands of whoever's turn it is."""
+    for command in commands:
+        seat = scenario.seat_to_move(state)
+        assert seat is not None
+        state = scenario.step(state, seat, command)
+    return state
+
+
+def play_out(scenario: Scenario[State], seed: int, *baselines: str) -> State:
+    """The end of a game of baselines, one for each seat."""
+    players = [(find_baseline(scenario, name), make_baseline_rng(seed, seat)) for seat, name in enumerate(baselines)]
+    state = scenario.reset(seed)
+    while (seat := scenario.seat_to_move(state)) is not None:
+        choose, rng = players[seat]
+        state = scenario.step(state, seat, choose(state, seat, rng))
+    return state
 
 
 def baseline(name: str) -> Player:

@@ -9,13 +9,12 @@ import duckdb
 import pyarrow as pa
 
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS
+from tests.made.usual_rows import make_usual_row
 
 CHIPS_WON = {
-    "metric": "expected_return",
-    "metric_family": "expected value",
-    "unit": "chips",
-    "direction": "higher",
-    "unit_scale": False,
+    name: value
+    for name, value in make_usual_row("episode_scores").items()
+    if name in ("metric", "metric_family", "unit", "direction", "unit_scale")
 }
 
 
@@ -26,26 +25,9 @@ def scored_games(
     for seed, found in rewards.items():
         for at, reward in enumerate(found):
             item = f"{seed}/{at % 2}/{opponent}"
-            yield {
-                "league": "poker",
-                "scenario": "made",
-                "version": 1,
-                "persona": "",
-                "model": player,
-                "model_variant": player,
-                "episode_id": f"{player} {item} {at}",
-                "item_id": item,
-                "draw": at // 2,
-                "snapshot": "base",
-                "opponent": opponent,
-                "cluster": str(seed),
-                **metric,
-                "numerator": reward,
-                "denominator": 1.0,
-                "value": reward,
-                "status": "scored",
-                "truth_id": "rules",
-            }
+            named = {"model": player, "model_variant": player, "episode_id": f"{player} {item} {at}", "item_id": item}
+            placed = {"draw": at // 2, "opponent": opponent, "cluster": str(seed)}
+            yield make_usual_row("episode_scores", **named, **placed, **metric, numerator=reward, value=reward)
 
 
 def connected_scores(rows: Sequence[Mapping[str, Any]]) -> duckdb.DuckDBPyConnection:

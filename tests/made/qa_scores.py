@@ -13,32 +13,14 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_RESPONSES, QA_SCORES
 from resources.warehouse import TABLES, Warehouse
+from tests.made.usual_rows import make_usual_row
 
 FIRST_DAY = datetime(2026, 1, 1, 2, tzinfo=UTC)
-_USUAL: Mapping[str, Any] = {
-    "suite": "mmlu",
-    "part": "law",
-    "item_id": "law/1",
-    "condition": "letters",
-    "model": "m",
-    "temperature": 0.0,
-    "draw": 0,
-    "snapshot": "base",
-    "type": "choice",
-    "prompt_id": "p",
-    "truth_id": "t",
-    "scorer": "exact_choice",
-    "scorer_version": 1,
-    "metric": "exact_choice",
-    "measured_by": "exact_choice 1",
-    "status": "ok",
-    "answered_at": FIRST_DAY,
-}
 
 
 def score_row(score: float | None = None, **given: Any) -> dict[str, Any]:
     """A row of `qa_scores`. A score of None with the status `unparseable` is published as 0; without a cluster the item is one by itself."""
-    row = {**_USUAL, **given}
+    row = make_usual_row("qa_scores", **{"answered_at": FIRST_DAY, **given})
     if "status" not in given and score is None:
         row["status"] = "error"
     row.setdefault("model_variant", f"{row['model']}[temperature=0]")

@@ -1,4 +1,4 @@
-"""The shared examples of right behaviour and the published data, where they lie beside the checkout."""
+"""Cases: those beside a test file, and the shared examples of right behaviour and published data, where they lie beside the checkout."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.conftest import SHARED
 
 
 def cases_beside(test_file: str) -> dict[str, Any]:
-    """The cases in the TOML or JSON file beside a test file, by the name of their test."""
-    path = Path(test_file)
-    if (beside := path.with_suffix(".toml")).exists():
-        return tomllib.loads(beside.read_text(encoding="utf-8"))
-    found: dict[str, Any] = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    """The cases in the TOML, JSON or YAML file beside a test file, by the name of their test or group."""
+    read = {".toml": tomllib.loads, ".json": json.loads, ".yaml": yaml.safe_load}
+    path = next(path for suffix in read if (path := Path(test_file).with_suffix(suffix)).exists())
+    found: dict[str, Any] = read[path.suffix](path.read_text(encoding="utf-8"))
     return found
 
 

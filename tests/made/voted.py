@@ -11,7 +11,6 @@ import pytest
 
 from dtef_pipeline.preference.votes import PairedResponse, make_paired_response
 from tests.conftest import SHARED
-from tests.made.shared_cases import cases
 
 VOTES = SHARED / "votes"
 
@@ -39,16 +38,6 @@ def vectors(function: str) -> list[Any]:
     path = VOTES / "vectors.json"
     cases = json.loads(path.read_text(encoding="utf-8"))["cases"] if path.exists() else []
     return [pytest.param(case["in"], case["out"], id=case["id"]) for case in cases if case["fn"] == function]
-
-
-def shared_cases(function: str) -> list[dict[str, Any]]:
-    """The shared cases of a function. Skips the test where there are none beside the checkout."""
-    return cases("votes", function)
-
-
-def need_votes() -> None:
-    if not VOTES.is_dir():
-        pytest.skip(f"no real votes at {VOTES}")
 
 
 @cache

@@ -7,16 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgres import NoPostgres, Postgres, running_postgres
+from tests.postgres import Postgres, running_postgres
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    try:
-        with running_postgres() as server:
-            yield server
-    except NoPostgres as reason:
-        pytest.skip(f"without PostgreSQL: {reason}")
+    with running_postgres() as server:
+        yield server
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

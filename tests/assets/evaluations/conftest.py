@@ -18,6 +18,7 @@ from resources.evaluations.evaluation_store import QUEUE_TAG, EvaluationStore, E
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.assets.games.conftest import REPLIES, SHOW_CARDS, League, write_made_models, write_made_scenarios
+from tests.assets.ticks import run_request
 from tests.fake_llm_server import FakeLLM
 
 SENSOR = next(one for one in defs.sensors or [] if one.name == "evaluation_queue")
@@ -53,13 +54,7 @@ class Queue:
         return list(found.run_requests or [])
 
     def run(self, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
-        return defs.resolve_job_def(str(request.job_name)).execute_in_process(
-            instance=self.instance,
-            run_config=request.run_config,
-            tags=request.tags,
-            asset_selection=list(request.asset_selection or ()),
-            raise_on_error=False,
-        )
+        return run_request(request, self.instance, str(request.job_name))
 
     def made_up(self, queue_id: str, status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
         """A run of an evaluation in a state of Dagster's."""

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import pyarrow as pa
 import pytest
 import yaml
 
-from assets.engine.roll_up_names import GAMES_ROLL_UP_NAMES
 from assets.games.scenarios import add_scenarios
-from assets.launch import LaunchResult, materialize
+from assets.launch import LaunchResult
 from dtef_pipeline.games import packs
-from dtef_pipeline.games.tables import GAMES_TABLES, LEAGUE_SPACE
-from resources.gateway.retries import Backoff
 from resources.settings import Settings
 from resources.warehouse import Warehouse
-from tests.assets.stage_names import GAMES_STAGE_NAMES
+from tests.assets.family_state import GAMES_STAGE_NAMES, FamilyState
 from tests.fake_llm_server import Call, FakeLLM
 from tests.made.made_games import ShowCards, show_pack
+from tests.made.models_file import serve_models
 
 SHOW_CARDS = "made/show-cards"
 CALM = {"id": "calm", "version": 2, "status": "approved", "display_name": "Calm", "system_prompt": "You never hurry."}
@@ -47,11 +43,10 @@ REPLIES = {"legal": legal_text, "sloppy": sloppy_text, "silent": silent_text}
 
 
 @dataclass
-class League:
-    """What a test does to the state, and sees of it."""
+class League(FamilyState):
+    """The made-up scenario, and the server that plays."""
 
-    instance: dg.DagsterInstance
-    house: Warehouse
+    family = "games"
     server: FakeLLM
 
     def run(self, *players: str, names: Sequence[str] = GAMES_STAGE_NAMES, **config: Any) -> LaunchResult:
@@ -66,17 +61,7 @@ class League:
             "episodes": {**entered, **snapshot, **asking},
             "episode_scores": snapshot,
         }
-        return materialize(self.instance, names, [SHOW_CARDS], {name: by_asset[name] for name in names}, family="games")
-
-    def roll_up(self, *names: str) -> LaunchResult:
-        return materialize(self.instance, list(names) or GAMES_ROLL_UP_NAMES, [], {}, family="games")
-
-    def rows(self, table: str) -> list[dict[str, Any]]:
-        return self.table(table).to_pylist()
-
-    def table(self, table: str) -> pa.Table:
-        levels = LEAGUE_SPACE.levels(SHOW_CARDS) if table in GAMES_TABLES and GAMES_TABLES[table].levels else {}
-        return self.house.read_or_empty(table, **levels)
+        return self.materialize(names, [SHOW_CARDS], by_asset)
 
 
 def write_made_scenarios(folder: Path, monkeypatch: pytest.MonkeyPatch, **changed: Any) -> None:
@@ -95,21 +80,14 @@ def write_made_scenarios(folder: Path, monkeypatch: pytest.MonkeyPatch, **change
 def write_made_models(
     folder: Path, monkeypatch: pytest.MonkeyPatch, server: FakeLLM, names: Iterable[str] = REPLIES, max_concurrency: int = 8
 ) -> None:
-    shared = {
-        "api_base": server.base_url,
-        "api_key_env": "OPENAI_API_KEY",
+    settings = {
         "max_concurrency": max_concurrency,
-        "timeout": 60,
         "max_tokens": 256,
         "temperature": 0.0,
         "input_price": 1.0,
         "output_price": 2.0,
     }
-    models = {name: {"model": f"openai/{name}", **shared} for name in names}
-    (folder / "models.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
-    monkeypatch.setenv("DTEF_MODELS", str(folder / "models.yaml"))
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
-    monkeypatch.setattr("resources.gateway.gateway.Backoff", partial(Backoff, first=0.01, longest=0.1))
+    serve_models(server, folder, monkeypatch, names, **settings)
 
 
 @pytest.fixture

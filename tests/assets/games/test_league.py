@@ -21,8 +21,8 @@ from dtef_pipeline.api.results.run_results_games import GamesResults
 from resources.evaluations.evaluation_store import Evaluation, EvaluationStore
 from resources.settings import Settings
 from resources.votes.game_documents import GameDocumentStore
+from tests.assets.family_state import GAMES_STAGE_NAMES
 from tests.assets.games.conftest import CALM, SHOW_CARDS, League
-from tests.assets.stage_names import GAMES_STAGE_NAMES
 from tests.conftest import ROOT
 
 

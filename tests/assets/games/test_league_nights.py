@@ -22,7 +22,7 @@ from dtef_pipeline.games.tables import LEAGUE_SPACE
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.assets.games.conftest import REPLIES, SHOW_CARDS, League, silent_text, write_made_models, write_made_scenarios
-from tests.assets.ticks import tick
+from tests.assets.ticks import run_request, tick
 from tests.dtef_pipeline.cli.commands import ok, refused
 from tests.fake_llm_server import FakeLLM
 
@@ -132,13 +132,7 @@ def test_a_player_that_got_worse_is_seen_and_so_is_a_baseline_that_moved(
 
 def run_of(request: dg.RunRequest, league: League) -> None:
     """The run that the tick asks for."""
-    result = defs.resolve_job_def("games_pipeline").execute_in_process(
-        instance=league.instance,
-        run_config=request.run_config,
-        tags=request.tags,
-        asset_selection=list(request.asset_selection or ()),
-        raise_on_error=False,
-    )
+    result = run_request(request, league.instance, "games_pipeline")
     assert result.success, [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from tests.assets.rubric.kills import asked_when_killed, committed, killed_when
 from tests.assets.rubric.run_stages import StageRunner
 from tests.conftest import ROOT
 from tests.made.qa_replies import QaPlayers
+from tests.waiting import wait_until
 
 SHIPPED = ROOT / "data" / "questions"
 IN_FLIGHT = 8
@@ -126,10 +126,7 @@ def test_killed_while_programs_run_no_process_is_left_and_the_rest_is_run(kept: 
         return bool(seen)
 
     killed_when(kept, runner, ["qa_executions"], programs_run, lambda process: seen.update(descendants(process)))
-    deadline = time.monotonic() + 60
-    while alive(seen) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert alive(seen) == set()
+    assert wait_until(lambda: not alive(seen)), alive(seen)
 
     # The program that came to an end before the kill has a new row, and the others keep those that they had.
     (known,) = run_anew()

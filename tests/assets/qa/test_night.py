@@ -21,9 +21,10 @@ from dtef_pipeline.families import FAMILY_BY_NAME
 from resources.item_files import ITEM_NOTES, QaSource
 from tests.assets.qa.conftest import QaPipeline, qa_pipeline
 from tests.assets.rubric.conftest import state_in
-from tests.assets.ticks import tick
+from tests.assets.ticks import run_request, tick
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import ok
+from tests.made.models_file import write_models
 from tests.made.qa_scores import keep_in
 
 SUMS = ROOT / "data" / "questions" / "gsm8k"
@@ -37,9 +38,7 @@ def of_night(day: int) -> datetime:
 @pytest.fixture
 def night(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """What the tick of a night says, given the panel's text."""
-    models = {"models": {name: {"model": f"openai/{name}"} for name in ("m", "j")}}
-    (state / "models.yaml").write_text(json.dumps(models), encoding="utf-8")
-    monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
+    monkeypatch.setenv("DTEF_MODELS", str(write_models(state, ("m", "j"))))
     keys = [key.split("/") for key in (*MADE, NEVER_MADE)]
     items = [{"suite": suite, "part": part, "item_id": f"{part}/1"} for suite, part in keys if f"{suite}/{part}" in MADE]
     documents = [{"suite": "socioscope", "part": "talks", "doc_id": "a#0", "project": "US-002"}]
@@ -149,12 +148,7 @@ PANEL = "qa: {suites: [gsm8k], models: [honest], judge: arbiter, sample_rate: 1,
 
 def run_of_night(qa: QaPipeline, day: int) -> None:
     """The run that the tick asks for."""
-    request = tick(qa_nightly_schedule, qa.instance, of_night(day))
-    job = defs.resolve_job_def("qa_nightly")
-    chosen = list(request.asset_selection)
-    result = job.execute_in_process(
-        instance=qa.instance, run_config=request.run_config, tags=request.tags, asset_selection=chosen, raise_on_error=False
-    )
+    result = run_request(tick(qa_nightly_schedule, qa.instance, of_night(day)), qa.instance, "qa_nightly")
     assert result.success, [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
 
 

@@ -6,34 +6,27 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
-import pyarrow as pa
 import pytest
 import yaml
 
-from assets.engine.roll_up_names import RUBRIC_ROLL_UP_NAMES
-from assets.launch import LaunchResult, materialize
-from assets.rubric.stages import RUBRIC_BLUEPRINT
-from assets.stage.file_notes import add_noted, list_partitions
-from dtef_pipeline.cli.stage_runs import open_dagster_instance
+from assets.stage.file_notes import add_noted
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile, content_hash
-from resources.gateway.retries import Backoff
 from resources.settings import Settings
 from resources.warehouse import Warehouse
+from tests.assets.family_state import AskingState, opened_instance
 from tests.assets.rubric.reviews import reviews as reviews
 from tests.assets.rubric.reviews import scored as scored
 from tests.assets.rubric.reviews import scored_once as scored_once
 from tests.assets.rubric.reviews import two_nights as two_nights
 from tests.assets.rubric.run_stages import StageRunner, stage_runner
-from tests.assets.stage_names import RUBRIC_STAGE_NAMES
-from tests.assets.staleness import stale_partitions
+from tests.dtef_pipeline.cli.commands import use
 from tests.fake_llm_server import FakeLLM, FaultPlan
+from tests.made.models_file import serve_models
 from tests.made.rubric_documents import ONE, ONE_PROMPTS
 from tests.made.rubric_replies import Players
 from tests.made_once import made_once
@@ -43,30 +36,20 @@ Document = Mapping[str, Any] | Sequence[Any]
 
 
 def serve_players(server: FakeLLM, folder: Path, patch: pytest.MonkeyPatch, *, analyst: bool = False, **settings: Any) -> None:
-    """The server as every model there is, by a file named in DTEF_MODELS."""
-    shared = {"api_base": server.base_url, "retries": 8, "max_concurrency": 8, "timeout": 60, **settings}
-    models = {name: {"model": f"openai/{name}", **shared} for name in MODELS}
+    """The server as every model there is."""
     collections = {"judges": ["judge-x"], **({"analyst": ["analyst-z"]} if analyst else {})}
-    path = folder / "models.yaml"
-    path.write_text(yaml.safe_dump({"collections": collections, "models": models}), encoding="utf-8")
-    patch.setenv("DTEF_MODELS", str(path))
-    patch.setenv("OPENAI_API_KEY", "planted-key")
-    patch.setattr("resources.gateway.gateway.Backoff", partial(Backoff, first=0.01, longest=0.1))
+    serve_models(server, folder, patch, MODELS, collections, **{"retries": 8, **settings})
 
 
 @dataclass
-class RubricPipeline:
-    """What a test does to the state, and sees of it."""
+class RubricPipeline(AskingState):
+    """Blueprints in a folder."""
 
-    instance: dg.DagsterInstance
-    house: Warehouse
-    folder: Path
-    server: FakeLLM
+    family = "rubric"
     players: Players
     config: dict[str, dict[str, Any]] = field(
         default_factory=lambda: {"rubric_embeddings": {"embedder": "embed"}, "rubric_scores": {"embedder": "embed"}}
     )
-    """By asset, for every run."""
 
     def write(self, name: str, documents: Sequence[Document], *, skip_broken: bool = False) -> bool:
         """Write or change a blueprint's file and add it; whether Dagster was told of something new."""
@@ -83,36 +66,6 @@ class RubricPipeline:
         ]
         return bool(add_noted(self.instance, self.house, FAMILY_BY_NAME["rubric"], BLUEPRINT_NOTES, files).changed)
 
-    @property
-    def keys(self) -> list[str]:
-        return list_partitions(self.instance, RUBRIC_SPACE)
-
-    def run(
-        self, names: Sequence[str] = RUBRIC_STAGE_NAMES, keys: Sequence[str] | None = None, **config: dict[str, Any]
-    ) -> LaunchResult:
-        """Materialize stages, by default all six, for all blueprints; `config` by asset name, over that of every run."""
-        given = {name: {**self.config.get(name, {}), **config.get(name, {})} for name in names}
-        chosen = self.keys if keys is None else keys
-        return materialize(self.instance, names, chosen, given, family="rubric")
-
-    def roll_up(self, names: Sequence[str] = RUBRIC_ROLL_UP_NAMES) -> LaunchResult:
-        return materialize(self.instance, names, [], {}, family="rubric")
-
-    def rows(self, table: str, key: str | None = None) -> list[dict[str, Any]]:
-        return self.table(table, key).to_pylist()
-
-    def table(self, table: str, key: str | None = None) -> pa.Table:
-        return self.house.read_or_empty(table, **({} if key is None else RUBRIC_SPACE.levels(key)))
-
-    def status(self, asset: str) -> dict[str, str | None]:
-        """MATERIALIZED, FAILED or None, by partition."""
-        found = self.instance.get_status_by_partition(dg.AssetKey(asset), self.keys, RUBRIC_BLUEPRINT) or {}
-        return {key: found[key].value if found.get(key) else None for key in self.keys}  # type: ignore[union-attr]
-
-    def stale(self) -> dict[str, set[str]]:
-        """Stale partitions of each stage that has any."""
-        return stale_partitions(self.instance, RUBRIC_STAGE_NAMES, self.keys)
-
 
 @contextmanager
 def rubric_pipeline(
@@ -125,7 +78,7 @@ def rubric_pipeline(
     players = Players()
     with (
         FakeLLM(players.reply, fault, embeddings=players.embeddings) as server,
-        open_dagster_instance() if on_disk else dg.DagsterInstance.ephemeral(tempdir=str(folder)) as instance,
+        opened_instance(folder, on_disk=on_disk) as instance,
     ):
         serve_players(server, folder, patch, **settings)
         house = Warehouse(Settings.read_environment().warehouse)
@@ -135,9 +88,7 @@ def rubric_pipeline(
 def state_in(folder: Path, patch: pytest.MonkeyPatch) -> Path:
     """The folder, in which the warehouse, the response store and DAGSTER_HOME are from now on."""
     folder.mkdir(parents=True, exist_ok=True)
-    patch.setenv("DTEF_WAREHOUSE", str(folder / "warehouse"))
-    patch.setenv("DTEF_RESPONSES", str(folder / "responses.sqlite"))
-    patch.setenv("DAGSTER_HOME", str(folder / "dagster"))
+    use(folder, patch)
     return folder
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
+from tests.assets.family_state import AskingState
 from tests.assets.rubric.run_stages import StageRunner
-from tests.fake_llm_server import FakeLLM
 from tests.made.responses import stored
+from tests.waiting import wait_until
 
 
 @dataclass
@@ -25,25 +23,8 @@ class Kill:
     committed: int
 
 
-class Players(Protocol):
-    """Who is asked, and what was answered so far."""
-
-    answered: Counter[str]
-    by_role: Counter[str]
-
-
-class Killable(Protocol):
-    """A pipeline whose stages are run in processes of their own."""
-
-    config: dict[str, dict[str, Any]]
-    server: FakeLLM
-
-    @property
-    def players(self) -> Players: ...
-
-
 def killed_when(
-    pipeline: Killable,
+    pipeline: AskingState,
     runner: StageRunner,
     stages: Sequence[str],
     reached: Callable[[], bool],
@@ -51,18 +32,15 @@ def killed_when(
 ) -> Kill:
     """Run stages in a process of their own, and kill it as soon as the goal is reached. `before`: is told the process just before that."""
     process = runner.start({name: given for name, given in pipeline.config.items() if name in stages}, stages)
-    deadline = time.monotonic() + 120
-    while not reached() and time.monotonic() < deadline:
-        time.sleep(0.002)
+    assert wait_until(reached, 120)
     before(process)
     os.kill(process, signal.SIGKILL)
     assert runner.await_end(process) == -signal.SIGKILL
-    assert reached()
     pipeline.server.await_nobody()
     return Kill(pipeline.players.answered.total(), committed())
 
 
-def asked_when_killed(pipeline: Killable, runner: StageRunner, role: str, further: int, *stages: str) -> Kill:
+def asked_when_killed(pipeline: AskingState, runner: StageRunner, role: str, further: int, *stages: str) -> Kill:
     """Killed when so many further requests of a role were answered."""
     counts = pipeline.players.by_role
     goal = counts[role] + further

@@ -13,17 +13,17 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 import pytest
-import yaml
 
-from assets.engine.roll_up_names import RUBRIC_ROLL_UP_NAMES
-from assets.launch import LaunchResult, materialize
+from assets.launch import LaunchResult
 from assets.stage.file_notes import add_noted
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS, INSIGHT_KINDS
 from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile, content_hash
 from resources.warehouse import Warehouse
-from tests.assets.stage_names import RUBRIC_STAGE_NAMES
+from tests.assets.family_state import RUBRIC_STAGE_NAMES, FamilyState
+from tests.dtef_pipeline.cli.commands import use
 from tests.fake_llm_server import Call, FakeLLM
+from tests.made.models_file import write_models
 from tests.made_once import made_once
 
 FIRST = """
@@ -53,12 +53,11 @@ SAID = {"one": "Hello, my name is Claude.", "two": "4, and goodbye."}
 
 
 @dataclass
-class Reviews:
-    """What a test does to the state, and what the server is to say."""
+class Reviews(FamilyState):
+    """What the server is to say."""
 
+    family = "rubric"
     folder: Path
-    instance: dg.DagsterInstance
-    house: Warehouse
     server: FakeLLM | None = None
     said: dict[str, str] = field(default_factory=lambda: dict(SAID))
     analyst: bool = True
@@ -79,12 +78,10 @@ class Reviews:
         return self.said[model]
 
     def models(self, base: str) -> None:
-        given = {"api_base": base, "input_price": 1.0, "output_price": 2.0}
         known = ("one", "two", "judge-a", "judge-b", "analyst-a", "analyst-b")
-        names = [name for name in known if name not in self.without]
         collections = {"judges": ["judge-a", "judge-b"], **({"analyst": ["analyst-a"]} if self.analyst else {})}
-        told = {"models": {name: {"model": f"openai/{name}", **given} for name in names}, "collections": collections}
-        (self.folder / "models.yaml").write_text(yaml.safe_dump(told), encoding="utf-8")
+        names = [name for name in known if name not in self.without]
+        write_models(self.folder, names, collections, api_base=base, input_price=1.0, output_price=2.0)
 
     def add(self, **files: str) -> None:
         for name, text in files.items():
@@ -107,21 +104,10 @@ class Reviews:
         with FakeLLM(reply=self.reply) as self.server:
             self.models(self.server.base_url)
             given = {name: of_snapshot[name] for name in stages if name in of_snapshot}
-            return materialize(self.instance, stages, list(keys), given, family="rubric")
+            return self.materialize(stages, list(keys), given)
 
-    def roll_up(self, *names: str, **config: dict[str, Any]) -> LaunchResult:
-        return materialize(self.instance, list(names), [], config, family="rubric")
-
-    def rows(self, table: str, **levels: str) -> pd.DataFrame:
+    def frame(self, table: str, **levels: str) -> pd.DataFrame:
         return pd.DataFrame(self.house.read(table, **levels).to_pylist(), dtype=object)
-
-
-def checks_of(instance: dg.DagsterInstance, outcome: LaunchResult) -> dict[str, bool]:
-    """Whether each check of the runs passed, by name."""
-    kind = dg.DagsterEventType.ASSET_CHECK_EVALUATION
-    events = [entry.dagster_event for run_id in outcome.run_ids for entry in instance.all_logs(run_id, of_type=kind)]
-    found = [event.asset_check_evaluation_data for event in events if event]
-    return {one.check_name: one.passed for one in found}
 
 
 def graded(text: str) -> str:
@@ -144,11 +130,10 @@ def graded(text: str) -> str:
 def begun(folder: Path) -> Iterator[Reviews]:
     """Blueprints `first` and `second` are known, nothing is materialized."""
     with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral(tempdir=str(folder)) as instance:
-        patch.setenv("DTEF_WAREHOUSE", str(folder / "warehouse"))
-        patch.setenv("DTEF_RESPONSES", str(folder / "responses.sqlite"))
+        use(folder, patch)
         patch.setenv("DTEF_MODELS", str(folder / "models.yaml"))
         patch.setenv("OPENAI_API_KEY", "sk-of-a-test")
-        made = Reviews(folder, instance, Warehouse(folder / "warehouse"))
+        made = Reviews(instance, Warehouse(folder / "warehouse"), folder)
         made.add(first=FIRST, second=SECOND)
         yield made
 
@@ -185,5 +170,5 @@ def two_nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Revie
         outcomes = [made.run(snapshot="2026-01-01")]
         made.said["two"] = "I cannot say."
         outcomes.append(made.run(snapshot="2026-01-03", rubric_judgements={"judge_draws": 2}))
-        outcomes.append(made.roll_up(*RUBRIC_ROLL_UP_NAMES))
+        outcomes.append(made.roll_up())
         yield made, outcomes

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from assets.stage.partitions import split_batches
 from dtef_pipeline.errors import DtefError
+from tests.assets.family_state import RUBRIC_STAGE_NAMES
 from tests.assets.rubric.conftest import RubricPipeline
-from tests.assets.stage_names import RUBRIC_STAGE_NAMES
 from tests.made.rubric_documents import ONE, ONE_PROMPTS
 
 

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
 
-from assets.launch import materialize
 from dtef_pipeline.rubric.rubric_drift import NOTHING_TO_JUDGE_AGAIN
-from resources.warehouse import Warehouse
-from tests.assets.rubric.conftest import RubricPipeline, serve_players
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
-from tests.fake_llm_server import FakeLLM
-from tests.made.rubric_replies import Players
+from tests.assets.rubric.conftest import RubricPipeline, copy_finished, rubric_pipeline, state_in
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused
+from tests.made_once import made_once
 from tests.strict_json import strict
 
 NAMES = ("UNMET", "PARTIALLY_MET", "MODERATELY_MET", "MAJORLY_MET", "EXACTLY_MET")
@@ -44,44 +39,37 @@ OF_ONE = [*prompts(0, 8), {"id": "computed", "prompt": "Say the.", "should": [{"
 RESPONSE = ["blueprint", "snapshot", "prompt", "model", "model_variant", "temperature", "system_index", "draw"]
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RubricPipeline]:
-    """Two blueprints, all stages made, once for all tests."""
-    folder = tmp_path_factory.mktemp("made")
-    players = Players(
-        unreadable=False, candidate=lambda call: f"To {call.body['messages'][-1]['content']} the {call.body['model']}."
-    )
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        FakeLLM(players.reply, embeddings=players.embeddings) as server,
-        dg.DagsterInstance.ephemeral(tempdir=str(folder)) as instance,
-    ):
-        use(folder, patch)
-        serve_players(server, folder, patch)
-        pipeline = RubricPipeline(instance, Warehouse(folder / "warehouse"), folder / "blueprints", server, players)
-        pipeline.write("one", [HEAD, OF_ONE])
-        pipeline.write("two", [{**HEAD, "title": "Other"}, prompts(10, 16)])
-        assert pipeline.run().failures == ()
-        assert pipeline.roll_up(["rubric_board", "rubric_corrected"]).failures == ()
-        assert not pipeline.rows("rubric_corrected")
-        yield pipeline
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two blueprints, all stages made; to be copied, not changed."""
+    return made_once(tmp_path_factory, "labelled_rubrics", make_labelled)
+
+
+def make_labelled(folder: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch, rubric_pipeline(state_in(folder, patch), patch) as made:
+        speak(made)
+        made.write("one", [HEAD, OF_ONE])
+        made.write("two", [{**HEAD, "title": "Other"}, prompts(10, 16)])
+        assert made.run().failures == ()
+        assert made.roll_up("rubric_board", "rubric_corrected").failures == ()
+        assert not made.rows("rubric_corrected")
+
+
+def speak(rubric: RubricPipeline) -> None:
+    """Have each candidate say something of its own to each prompt, and judges be easily read."""
+    rubric.players.unreadable = False
+    rubric.players.candidate = lambda call: f"To {call.body['messages'][-1]['content']} the {call.body['model']}."
 
 
 @pytest.fixture
-def judged(made: RubricPipeline, state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RubricPipeline]:
-    """The warehouse and the responses, copied."""
-    for name in ("warehouse", "blueprints"):
-        shutil.copytree(made.folder.parent / name, state / name)
-    shutil.copy(made.folder.parent / "responses.sqlite", state)
-    serve_players(made.server, state, monkeypatch)
-    assert made.players.asked is not None  # what was asked before does not count
-    with dg.DagsterInstance.ephemeral(tempdir=str(state)) as instance:
-        instance.add_dynamic_partitions("rubric_blueprint", ["one", "two"])
-        yield RubricPipeline(instance, Warehouse(state / "warehouse"), state / "blueprints", made.server, made.players)
+def judged(rubric: RubricPipeline, finished: Path) -> RubricPipeline:
+    speak(rubric)
+    copy_finished(finished, rubric)
+    return rubric
 
 
 def roll_up(rubric: RubricPipeline) -> None:
-    assert materialize(rubric.instance, ["rubric_corrected"], [], {}, family="rubric").failures == ()
+    assert rubric.roll_up("rubric_corrected").failures == ()
 
 
 def rows_of(sheet: Path) -> list[dict[str, str]]:
@@ -286,8 +274,7 @@ class TestWithLabels:
 class TestAnchors:
     def test_judges_are_shown_the_same_again_and_are_asked_once_a_night(self, judged: RubricPipeline) -> None:
         def night(label: str, n: int = 10) -> None:
-            given = {"rubric_anchors": {"snapshot": label, "anchors": n}}
-            assert materialize(judged.instance, ["rubric_anchors"], [], given, family="rubric").failures == ()
+            assert judged.roll_up("rubric_anchors", rubric_anchors={"snapshot": label, "anchors": n}).failures == ()
 
         text = ok("anchors", "--family", "rubric", "--snapshot", "2026-01-01", "--n", 10)
         assert "10 anchors, 20 judgements in snapshot 2026-01-01" in text
@@ -309,12 +296,12 @@ class TestAnchors:
         assert "standard(judge-x)" in ok("anchors", "--family", "rubric", "--results")
         night("2026-01-07", 12)
         assert judged.table("anchor_items").slice(0, 10) == kept
-        assert materialize(judged.instance, ["rubric_costs"], [], {}, family="rubric").failures == ()
+        assert judged.roll_up("rubric_costs").failures == ()
         keys = {key for table in ("rubric_judgements", "anchors") for row in judged.rows(table) for key in row["request_keys"]}
         assert sum(row["calls"] for row in judged.rows("costs") if row["role"] == "judge") == len(keys), "anchors cost, too"
 
     def test_without_anything_scored_it_says_so(self, rubric: RubricPipeline) -> None:
-        assert materialize(rubric.instance, ["rubric_anchors"], [], {}, family="rubric").failures == ()
+        assert rubric.roll_up("rubric_anchors").failures == ()
         assert rubric.rows("anchors") == []
         assert NOTHING_TO_JUDGE_AGAIN in dtef("anchors", "--family", "rubric", "--judge", "standard=judge-x").stderr
         assert "no anchors of rubric" in dtef("anchors", "--family", "rubric", "--results").stderr

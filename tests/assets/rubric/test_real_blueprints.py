@@ -108,7 +108,7 @@ def made_without_faults(folder: Path, real_blueprints: Path, patch: pytest.Monke
     with rubric_pipeline(state_in(folder, patch), patch) as whole:
         add_chosen(whole, real_blueprints)
         assert whole.run().failures == ()
-        assert whole.roll_up(["rubric_board"]).failures == ()
+        assert whole.roll_up("rubric_board").failures == ()
         has_all_responses_and_judgements(whole)
         has_each_reason(whole)
         assert set(whole.players.answered.values()) == {1}
@@ -156,7 +156,7 @@ def test_faults_and_kills_in_each_stage_buy_nothing_twice_and_leave_the_same_tab
         add_chosen(killed, real_blueprints)
         kills = killed_in_each_stage(killed, runner)
         assert killed.run().failures == ()
-        assert killed.roll_up(["rubric_board"]).failures == ()
+        assert killed.roll_up("rubric_board").failures == ()
         answered, asked = Counter(killed.players.answered), len(killed.server.calls)
         assert committed() == len(answered) == len(whole.players.answered)
         judged_again_after_a_kill(killed, runner)

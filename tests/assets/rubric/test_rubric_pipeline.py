@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.identity import digest
-from tests.assets.conftest import GREEN, RED
+from tests.assets.family_state import GREEN, RED, RUBRIC_STAGE_NAMES
 from tests.assets.rubric.conftest import RubricPipeline, rubric_pipeline, state_in
-from tests.assets.rubric.reviews import checks_of
-from tests.assets.stage_names import RUBRIC_STAGE_NAMES
 from tests.made.rubric_by_hand import ByHand, near, scored_by_hand
 from tests.made.rubric_documents import BROKEN_PROMPTS, EDITED_PROMPTS, ONE, ONE_PROMPTS, PATHS, PATHS_PROMPTS
 from tests.made.rubric_replies import READABLE_FORMS, UNREADABLE_FORMS
@@ -29,7 +27,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RubricPipeline]:
         made.write("paths", [PATHS, PATHS_PROMPTS])
         outcome = made.run()
         assert outcome.failures == ()
-        assert all(passed for name, passed in checks_of(made.instance, outcome).items() if name != "rubric_judges_are_readable")
+        assert all(passed for name, passed in made.checks(outcome).items() if name != "rubric_judges_are_readable")
         yield made
 
 
@@ -60,7 +58,7 @@ class TestTables:
         assert variants == {at: near(score) for at, score in hand.variants.items()}
         models = {row["model"]: row["hybrid"] for row in found if row["level"] == "model"}
         assert models == {at: near(score) for at, score in hand.models.items()}
-        paths.roll_up(["rubric_board"])
+        paths.roll_up("rubric_board")
         board = {row["model"]: (row["score"], row["rank"]) for row in paths.rows("rubric_board") if row["cut"] == "overall"}
         assert board == {model: (near(score), None) for model, score in hand.models.items()}
 

@@ -11,27 +11,27 @@ import pytest
 
 from assets.launch import LaunchResult
 from dtef_pipeline.rubric.summaries.summary import BY_NO_KNOWN_ANALYST, GRADES_LACKING, OF_ANOTHER_REPORT
-from tests.assets.rubric.reviews import FIRST, Reviews, checks_of
+from tests.assets.rubric.reviews import FIRST, Reviews
 
 
 def test_a_run_summarises_each_blueprint_without_names(scored: Reviews) -> None:
     outcome = scored.run(stages=["rubric_summaries"], rubric_summaries={"analysts": ["analyst-b"]})
     assert outcome.failures == ()
-    (row,) = scored.rows("rubric_summaries", blueprint="first", snapshot="base").to_dict("records")
+    (row,) = scored.frame("rubric_summaries", blueprint="first", snapshot="base").to_dict("records")
     assert (row["status"], row["analyst"], row["n_grades"], row["reason"]) == ("ok", "analyst-b", 26, None)
     names = ("one", "two")
     assert row["text"].startswith(tuple(f"## Key findings\n\n- a key\\_finding of {name}" for name in names))
     assert row["findings"][0]["text"] in [f"a key_finding of {name}" for name in names]
-    assert set(scored.rows("rubric_grades", blueprint="first", snapshot="base")["model"]) == set(names)
+    assert set(scored.frame("rubric_grades", blueprint="first", snapshot="base")["model"]) == set(names)
     assert row["max_tokens"] == 2_000 + 80 * 26
     assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] * 1 + row["completion_tokens"] * 2) / 1e6)
     assert len(scored.seen) == 2
     for text in scored.seen:
         assert not any(name in text.lower() for name in ("claude", "gpt", "openai", '"one"', "judge-a"))
-    ids = scored.rows("analyst_ids", blueprint="first", snapshot="base")
+    ids = scored.frame("analyst_ids", blueprint="first", snapshot="base")
     assert set(ids["kind"]) == {"maker", "model", "temperature"}
     assert set(ids[ids["kind"] == "model"]["name"]) == set(names)
-    assert checks_of(scored.instance, outcome)["rubric_summaries_contain_no_names"]
+    assert scored.checks(outcome)["rubric_summaries_contain_no_names"]
 
 
 SUMMARIES: dict[str, Any] = {"keys": ["first"], "stages": ["rubric_summaries"]}
@@ -41,7 +41,7 @@ def test_another_title_asks_no_analyst(scored: Reviews) -> None:
     """A report began with the title, so that a new title bought the summary again."""
     scored.add(first=FIRST.replace("Kind words", "Kinder words").replace("is kinder", "is the kinder one"))
     assert scored.run(["first"], stages=["rubric_blueprints", "rubric_summaries"]).failures == ()
-    assert scored.rows("rubric_blueprints", blueprint="first")["title"][0] == "Kinder words"
+    assert scored.frame("rubric_blueprints", blueprint="first")["title"][0] == "Kinder words"
     assert scored.seen == []
 
 

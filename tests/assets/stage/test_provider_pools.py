@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
-import yaml
 
 from assets.stage.provider_pools import provider_pools
 from dtef_pipeline.asking.models import ModelSpec
 from tests.assets.conftest import Pipeline
+from tests.made.models_file import write_models
+from tests.waiting import wait_until
 
 OPENAI = ModelSpec(name="a", model="openai/a")
 ANTHROPIC = ModelSpec(name="b", model="anthropic/b")
@@ -31,13 +31,6 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dg.DagsterIns
 
 def a_run(instance: dg.DagsterInstance, status: dg.DagsterRunStatus = dg.DagsterRunStatus.STARTED) -> dg.DagsterRun:
     return instance.run_storage.add_run(dg.DagsterRun(job_name="survey_pipeline", status=status))
-
-
-def until(true: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE_S
-    while not (found := true()) and time.monotonic() < deadline:
-        time.sleep(0.5)
-    return found
 
 
 class TestClaims:
@@ -59,7 +52,8 @@ class TestClaims:
             thread = threading.Thread(target=ask)
             thread.start()
             with provider_pools(instance, other, [ANTHROPIC], said.append):
-                assert until(lambda: said == ["waiting for the pool openai: as many runs as its limit ask this provider now"])
+                line = "waiting for the pool openai: as many runs as its limit ask this provider now"
+                assert wait_until(lambda: said == [line], PATIENCE_S)
                 assert not entered.is_set()
                 assert storage.get_concurrency_info("openai").active_run_ids == {first.run_id}
                 assert storage.get_concurrency_info("anthropic").active_run_ids == {other.run_id}
@@ -128,8 +122,7 @@ def test_predictions_respect_the_pools_of_their_models(done: Pipeline, state: Pa
         entered.extend(model.name for model in models)
         raise RuntimeError("stopped before the first call")
 
-    (state / "models.yaml").write_text(yaml.safe_dump({"models": {"fake": {"model": "openai/fake"}}}), encoding="utf-8")
-    monkeypatch.setenv("DTEF_MODELS", str(state / "models.yaml"))
+    monkeypatch.setenv("DTEF_MODELS", str(write_models(state, ["fake"])))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-made-up")
     monkeypatch.setattr("assets.engine.asking.provider_pools", stop)
     config = {"models": ["fake", "baseline/uniform"]}

@@ -12,20 +12,19 @@ import dagster as dg
 import pytest
 import yaml
 
-from assets.definitions import defs
 from assets.survey.nightly import survey_nightly_schedule
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey
-from tests.assets.ticks import tick
+from tests.assets.ticks import run_request, tick
 from tests.dtef_pipeline.cli.commands import use
 from tests.fake_llm_server import FakeLLM
+from tests.made.models_file import write_models
 from tests.made_once import made_once
 
 FIRST = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
 NIGHT = "2026-03-01"
 STEADY, MOVED = "[50, 30, 20]", "[5, 5, 90]"
-QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 class Nights:
@@ -40,10 +39,8 @@ class Nights:
 
     def serve(self, server: FakeLLM) -> None:
         """Make the models `mine` and `beside` known: the server, without a wait between attempts."""
-        spec = {"api_base": server.base_url, "retries": 0, "input_price": 1.0, "output_price": 1.0}
-        models = {name: {"model": f"openai/{name}", **spec} for name in ("mine", "beside")}
-        (self.folder / "models.yaml").write_text(yaml.safe_dump({"models": models}), encoding="utf-8")
-        self.patch.setenv("DTEF_MODELS", str(self.folder / "models.yaml"))
+        settings = {"api_base": server.base_url, "retries": 0, "input_price": 1.0, "output_price": 1.0}
+        self.patch.setenv("DTEF_MODELS", str(write_models(self.folder, ("mine", "beside"), **settings)))
 
     def ask(self, night: int = 0) -> dg.RunRequest | dg.SkipReason:
         result = tick(survey_nightly_schedule, self.pipeline.instance, FIRST + timedelta(days=night))
@@ -56,19 +53,12 @@ class Nights:
         return asked
 
     def run(self, night: int = 0) -> dg.ExecuteInProcessResult:
-        asked = self.request(night)
-        return defs.resolve_job_def("survey_nightly").execute_in_process(
-            instance=self.pipeline.instance, run_config={**asked.run_config, **QUIET}, tags=asked.tags, raise_on_error=False
-        )
+        return run_request(self.request(night), self.pipeline.instance, "survey_nightly")
 
     def boards(self) -> dg.ExecuteInProcessResult:
         """The run that `survey_boards_after_run` asks for, as far as drift goes."""
-        return defs.resolve_job_def("survey_roll_ups").execute_in_process(
-            instance=self.pipeline.instance,
-            asset_selection=[dg.AssetKey("survey_drift")],
-            run_config=QUIET,
-            raise_on_error=False,
-        )
+        drift = dg.RunRequest(asset_selection=[dg.AssetKey("survey_drift")])
+        return run_request(drift, self.pipeline.instance, "survey_roll_ups")
 
     def materialized(self, result: dg.ExecuteInProcessResult, asset: str = "scores") -> list[str | None]:
         logs = self.pipeline.instance.all_logs(result.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)

@@ -12,6 +12,7 @@ from assets.definitions import defs
 from assets.stage.resources import Store
 from assets.survey.landing import new_round
 from tests.assets.conftest import Pipeline, write_survey
+from tests.assets.ticks import run_request
 
 
 class Landing:
@@ -43,10 +44,4 @@ class Landing:
         return write_survey(self.folder / name, rounds, **how)
 
     def run(self, request: dg.RunRequest) -> None:
-        result = defs.resolve_job_def("survey_pipeline").execute_in_process(
-            instance=self.pipeline.instance,
-            tags=request.tags,
-            run_config=request.run_config,
-            asset_selection=request.asset_selection,
-        )
-        assert result.success
+        assert run_request(request, self.pipeline.instance, "survey_pipeline").success

@@ -14,7 +14,7 @@ from dtef_pipeline.family.run_settings import build_settings
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.settings import SurveySettings
 from tests.assets.conftest import Pipeline
-from tests.assets.stage_names import STAGE_NAMES
+from tests.assets.family_state import STAGE_NAMES
 
 TWO = {"conditions": ["shift/narrative+cot+reversed", "batch=2"], "context_levels": ["0", "1"]}
 SHIFT, BATCH = "shift/narrative+cot+reversed", "batch=2/attribute-label"

@@ -20,8 +20,7 @@ from assets.survey.rounds import register_round, sources_of, survey_files
 from dtef_pipeline.survey.adapters import read_survey
 from resources.sources import Sources
 from tests.assets.conftest import COUNTRIES, Pipeline
-from tests.assets.stage_names import STAGE_NAMES
-from tests.assets.staleness import stale
+from tests.assets.family_state import STAGE_NAMES
 from tests.assets.survey.landing_folder import Landing
 
 A1 = [f"A1/country:{country.lower()}" for country in COUNTRIES]
@@ -218,16 +217,16 @@ class TestWhatChanged:
         assert "A1 from a.csv, 3 segments: 1 distribution changed (country:chile q2)" in capfd.readouterr().err
         # India's row of q2 holds what the others answered, and so does change.
         touched = {"A1/country:chile", "A1/country:india"}
-        assert stale(landing.pipeline) == {"survey_responses": touched}
+        assert landing.pipeline.stale() == {"survey_responses": touched}
         observed = landing.pipeline.instance.fetch_observations(
             dg.AssetRecordsFilter(asset_key=survey_files.key, asset_partitions=["A1/country:chile"]), limit=1
         ).records[0]
         assert observed.asset_observation is not None
         assert observed.asset_observation.metadata["changed"].value == "1 distribution changed (country:chile q2)"
         landing.pipeline.run(STAGE_NAMES[:1])
-        assert stale(landing.pipeline) == {"blueprints": touched}
+        assert landing.pipeline.stale() == {"blueprints": touched}
         landing.run(request)
-        assert stale(landing.pipeline) == {}
+        assert landing.pipeline.stale() == {}
 
     def test_a_segment_that_is_gone_is_an_error_of_its_round_until_someone_takes_it_so_by_hand(self, landing: Landing) -> None:
         """A file cut by a faulty copy took partitions away; see also what `dtef add` does of it."""

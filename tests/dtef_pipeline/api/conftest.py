@@ -14,17 +14,14 @@ from fastapi.testclient import TestClient
 from resources.evaluations.evaluation_store import Evaluation
 from tests.dtef_pipeline.api.asked_runs import ANSWER_AND_BATTERY_COLUMNS
 from tests.dtef_pipeline.api.made import client_in
-from tests.postgres import NoPostgres, Postgres, running_postgres
+from tests.postgres import Postgres, running_postgres
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Postgres]:
     """A PostgreSQL of the module's own, which its tests may stop."""
-    try:
-        with running_postgres() as found:
-            yield found
-    except NoPostgres as why:
-        pytest.skip(f"without PostgreSQL: {why}")
+    with running_postgres() as found:
+        yield found
 
 
 @pytest.fixture(autouse=True)

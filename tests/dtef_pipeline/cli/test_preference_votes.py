@@ -15,7 +15,8 @@ from resources.votes.vote_store import VoteStore, read_player_votes
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import ok, refused
 from tests.made.qa_scores import keep_in
-from tests.made.voted import VOTES, need_votes, real_votes
+from tests.made.shared_cases import shared
+from tests.made.voted import VOTES, real_votes
 
 MODELS = ("one", "two", "three")
 
@@ -161,7 +162,7 @@ def test_reviewers_with_consent_are_named_in_exports(house: Warehouse, state: Pa
 
 
 def test_real_votes_come_in_and_travel_without_a_change(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    need_votes()
+    shared("votes")
     real = VOTES / "llmfao"
     command = ("import", "votes", real / "votes.csv")
     known = ("--responses", real / "responses.jsonl", "--prompts", real / "prompts.jsonl")

@@ -25,8 +25,8 @@ from dtef_pipeline.drift.verdict_tables import DRIFT
 from dtef_pipeline.families import SHARED_TABLES
 from dtef_pipeline.qa.tables import QA_ROLLED_UP
 from resources.responses.store import ResponseStore
+from resources.site_writer import write_site
 from resources.warehouse import Warehouse
-from resources.warehouse_site import write_site
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
 from tests.made.qa_scores import keep_in, night, score_row
 from tests.made.responses import response

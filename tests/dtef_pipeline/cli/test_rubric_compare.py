@@ -11,7 +11,7 @@ import pytest
 from dtef_pipeline.rubric.tables import RUBRIC_RUNS, RUBRIC_SCORES
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
-from tests.dtef_pipeline.rubric.score_tables import scores_of
+from tests.dtef_pipeline.rubric.scored_rows import scores_of
 from tests.made.rubric_pages import made_tables
 
 NAME = "b"

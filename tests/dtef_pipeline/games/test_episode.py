@@ -58,11 +58,6 @@ def test_a_move_keeps_the_plan_and_what_the_game_answered() -> None:
     assert last.reaction.startswith("The game is over: ")
 
 
-def test_a_model_at_the_second_seat_sees_what_was_played_before() -> None:
-    _, sent, _ = asked(seat=1)
-    assert sent[0][1].endswith("Said so far: wait.")
-
-
 def test_a_text_that_is_no_move_changes_nothing_and_the_player_is_reported_with_the_reason() -> None:
     _, sent, trace = asked("ACTION: fly", "ACTION: wait")
     assert sent[1][:2] == sent[0]

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Illegal, list_baselines, make_baseline_rng
 from dtef_pipeline.games.episode import GameEpisode, replay
 from dtef_pipeline.games.game_in_play import GameInPlay, build_opening_messages, decode_trace, encode_trace, hash_trace
@@ -114,7 +115,7 @@ def test_what_a_seat_cannot_see_changes_neither_its_observation_nor_what_it_may_
                 if seat == mover:
                     for name, choose in honest_baselines(pack).items():
                         first, second = (choose(one, seat, make_baseline_rng(1, seat)) for one in (state, other))
-                        assert first == second, name
+                        assert first == second == pack.scenario.read(f"ACTION: {first}", state, seat), name
     assert changed, "permuted never dealt anything anew"
 
 
@@ -170,8 +171,25 @@ def test_states_are_hashable_and_over_exactly_when_there_is_a_result(pack: Pack)
         assert pack.scenario.result(state) is None
         assert len(set(pack.scenario.legal(state, seat))) == len(pack.scenario.legal(state, seat)) > 0
         assert takes(pack, state, seat, pack.scenario.default(state, seat))
-        assert all(pack.scenario.legal(state, other) == () for other in range(len(pack.manifest.seats)) if other != seat)
         assert not takes(pack, state, seat, "no such command")
+
+
+@every_pack
+def test_only_the_seat_whose_turn_it_is_may_do_anything(pack: Pack) -> None:
+    for state, seat in situations(pack, 8):
+        command = pack.scenario.default(state, seat)
+        for other in set(range(len(pack.manifest.seats))) - {seat}:
+            assert pack.scenario.legal(state, other) == ()
+            assert isinstance(pack.scenario.read(f"ACTION: {command}", state, other), Illegal)
+            assert not takes(pack, state, other, command)
+
+
+@pytest.mark.parametrize(("changed", "told"), [({"settings": {"jokers": 2}}, "jokers"), ({"seats": list("ABCDE")}, "seats")])
+@pytest.mark.parametrize("name", sorted(adapters()))
+def test_settings_and_seats_that_a_game_does_not_know_are_refused(name: str, changed: dict[str, Any], told: str) -> None:
+    manifest = read_manifests(ROOT / "data" / "scenarios")[name]
+    with pytest.raises(ConfigError, match=f"{name}: .*{told}.*; allowed: "):
+        adapters()[name](manifest.model_copy(update=changed))
 
 
 @every_pack

@@ -42,7 +42,7 @@ from resources.settings import Settings
 from tests.made.game_pages import SCENARIOS
 from tests.made.made_games import show_pack
 from tests.made.made_scores import CHIPS_WON, connected_scores, scored_games
-from tests.made.voted import shared_cases
+from tests.made.shared_cases import cases
 
 TOLD = {**CHIPS_WON, "metric": "exploitation"}
 CALL, RAISE, TIGHT = "baseline/call", "baseline/raise", "baseline/tight"
@@ -383,7 +383,7 @@ def vector_value(fn: str, given: Mapping[str, Any]) -> Any:
 
 def test_metrics_match_the_vectors() -> None:
     for case in (
-        case for fn in ("success_rate", "expected_return", "volatility", "red_flag_rate") for case in shared_cases(fn)
+        case for fn in ("success_rate", "expected_return", "volatility", "red_flag_rate") for case in cases("votes", fn)
     ):
         assert vector_value(case["fn"], case["in"]) == pytest.approx(case["out"], abs=case["tol"]), case["id"]
 

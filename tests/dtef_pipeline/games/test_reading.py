@@ -18,62 +18,25 @@ from dtef_pipeline.games.reading import (
     read_command,
     strip_command,
 )
+from tests.made.shared_cases import cases_beside
+
+CASES = cases_beside(__file__)
 
 BETTING = ("fold", "call", "raise")
 MOVES = ("move 1->foundation", "move 12->c1", "draw")
 
 
-@pytest.mark.parametrize(
-    ("text", "command"),
-    [
-        ("ACTION: call", "call"),
-        ("I fold my arms and think about a raise.\nACTION: call", "call"),
-        ("ACTION: fold\nNo, better:\nACTION: call", "call"),
-        ("ACTION: fold\nACTION:", "fold"),
-        ("**Action:** `Call`", "call"),
-        ("__ACTION: call__", "call"),
-        ("> FINAL ACTION\uff1a  CALL.", "call"),
-        ("So my ACTION: call, as the pot is large", "call"),
-        ("ACTION: call (a raise would be too much)", "call"),
-        ("ACTION:\n\n```text\ncall\n```", "call"),
-        (r"ACTION: $\boxed{\text{call}}$", "call"),
-        ("ACTION: call<think>ACTION: fold</think>", "call"),
-        ("ACTION: fold</think>ACTION: call", "call"),
-        ("I could raise or fold.\n\ncall", "call"),
-        ("fold\ncall\nThat is what I do.", "call"),
-        ("1. **Call**\n", "call"),
-        ("- call!", "call"),
-        ("I think that I will call.", "call"),
-        ("Call, call, call!", "call"),
-        ("I cannot help but call", "call"),
-        ("recalling what he raised, I call", "call"),
-    ],
-)
+@pytest.mark.parametrize(("text", "command"), CASES["commands"])
 def test_the_last_action_counts_then_the_last_line_then_the_only_command(text: str, command: str) -> None:
     assert read_command(text, BETTING) == command
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", NO_COMMAND),
-        ("\x00\ud800", NO_COMMAND),
-        ("I recall that he re_raised", NO_COMMAND),
-        ("<think>ACTION: call</think> Hm.", NO_COMMAND),
-        ("<think>I call", NO_COMMAND),
-        ("I may call or fold", TWO_COMMANDS),
-        ("not fold but call", TWO_COMMANDS),
-        ("ACTION: call or fold", TWO_COMMANDS),
-        ("ACTION: fold/call", TWO_COMMANDS),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), CASES["unparsed"])
 def test_a_text_without_one_command_is_unparsed(text: str, reason: str) -> None:
     assert read_command(text, BETTING) == Illegal(reason, "unparsed")
 
 
-@pytest.mark.parametrize(
-    "text", ["ACTION: bet", "I call.\nACTION: bet", "call\nACTION: bet 4", "ACTION: I call", "ACTION: calling"]
-)
+@pytest.mark.parametrize("text", CASES["illegal"])
 def test_an_action_that_is_illegal_is_not_replaced_by_another_command_of_the_text(text: str) -> None:
     found = read_command(text, BETTING)
     assert isinstance(found, Illegal)
@@ -87,28 +50,12 @@ def test_the_echo_of_an_illegal_action_is_short_and_harmless() -> None:
     assert found.reason == "not a legal command now: \\x1b[31m" + "x" * 52 + "..."
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I can't play this game.",
-        "I’m sorry, but I cannot help with that.",
-        "As an AI, I won't participate in gambling.",
-        "I must decline to engage in this.",
-        "It is against my guidelines.",
-        "As a language model I don't participate in games of chance.",
-        "I respectfully decline.",
-        "I refuse",
-        "ACTION: I refuse to play",
-    ],
-)
+@pytest.mark.parametrize("text", CASES["declining"])
 def test_who_declines_to_play_has_refused(text: str) -> None:
     assert read_command(text, BETTING) == Illegal("the reply declines to play", "refused")
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["I cannot play the 7 yet.", "I can't see a good move.", "Playing is fun!", "I don't play the 7, do I?", "I am sorry.", ""],
-)
+@pytest.mark.parametrize("text", CASES["doubting"])
 def test_doubts_about_a_move_are_no_refusal(text: str) -> None:
     assert not is_declining(text)
     assert read_command(text, BETTING) == Illegal(NO_COMMAND, "unparsed")
@@ -118,15 +65,12 @@ def test_who_declines_and_still_names_a_command_has_moved() -> None:
     assert read_command("I would rather not play this. Fine: ACTION: fold", BETTING) == "fold"
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["ACTION: Move 12 → c1", "move 12 -> c1", "ACTION: `move 12=>c1`", "move 12 --> C1", "I choose move  12 ⟶ c1, then wait"],
-)
+@pytest.mark.parametrize("text", CASES["arrows"])
 def test_arrows_spaces_and_case_do_not_matter(text: str) -> None:
     assert read_command(text, MOVES) == "move 12->c1"
 
 
-@pytest.mark.parametrize("text", ["move 12->c10", "move 12->c1->c2", "move 112->c1", "move 12->c1.5", "ACTION: move 12->c1x"])
+@pytest.mark.parametrize("text", CASES["longer"])
 def test_a_part_of_a_longer_command_is_none(text: str) -> None:
     assert isinstance(read_command(text, MOVES), Illegal)
 
@@ -150,34 +94,23 @@ def test_without_legal_commands_nothing_is_read() -> None:
     assert read_command("call", ()) == Illegal(NO_COMMAND, "unparsed")
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("ACTION: Move 10 → c1", "Move 10 → c1"),
-        ('ACTION: {"accept": true}', '{"accept": true}'),
-        ("ACTION: a\nACTION: b\nc", "b"),
-        ("*Action*: **b**", "b"),
-        ("reaction: b", None),
-        ("ACTION:\n \n", None),
-        ("my action is b", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), CASES["spoken"])
 def test_a_spoken_action_is_handed_on_as_it_was_written(text: str, said: str | None) -> None:
     assert find_action(text) == said
 
 
-@pytest.mark.parametrize("said", ["call", " <Call>. ", r"\boxed{\text{call}}", "[**CALL**]!"])
+@pytest.mark.parametrize("said", CASES["decorated"])
 def test_a_bare_command_has_nothing_around_it(said: str) -> None:
     assert strip_command(said) == "call"
 
 
-@pytest.mark.parametrize("text", ["10♠", "10 ♠\ufe0f", "10s", "ts", "Ts", "TS", "T of spades", "ten of Spades", "10 of spade"])
+@pytest.mark.parametrize("text", CASES["ten_of_spades"])
 def test_every_spelling_of_a_card_is_one(text: str) -> None:
     assert normalise_cards(text) == "Ts"
     assert normalise_cards(f"[{text}], {text}") == "[Ts], Ts"
 
 
-@pytest.mark.parametrize("text", ["110s", "tsar", "ace", "10 hearts of gold", "a5s6", "two of us"])
+@pytest.mark.parametrize("text", CASES["no_cards"])
 def test_what_is_no_card_stays(text: str) -> None:
     assert normalise_cards(text) == text
 

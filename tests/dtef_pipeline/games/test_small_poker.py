@@ -13,7 +13,6 @@ import pytest
 
 from benchmarks.exact_play import build_exact_game
 from data.make_leduc_strategy import solved, table
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games import kuhn, leduc
 from dtef_pipeline.games.contract import Count, Illegal
 from dtef_pipeline.games.kuhn import build_nash_strategy
@@ -21,7 +20,7 @@ from dtef_pipeline.games.leduc import LEDUC_VALUE, load_leduc_table
 from dtef_pipeline.games.manifest import read_manifest
 from dtef_pipeline.games.small_poker import SmallHand, SmallPoker, Strategy, build_uniform_strategy, iterate_states_to_move
 from tests.conftest import ROOT
-from tests.made.voted import shared_cases
+from tests.made.shared_cases import cases
 
 GAMES = {"kuhn": "kuhn_poker", "leduc": "leduc_poker"}
 """What each is called in OpenSpiel."""
@@ -170,10 +169,6 @@ def test_a_text_gives_its_command_or_the_reason_why_it_is_none(commands: tuple[s
     assert (found.reason if isinstance(found, Illegal) else found) == read
 
 
-def test_a_text_out_of_turn_is_illegal() -> None:
-    assert small_poker("kuhn").read("ACTION: bet", SmallHand(("K", "Q", "J")), 1) == Illegal("It is not your turn.")
-
-
 def test_who_does_not_move_checks_and_else_folds() -> None:
     game = small_poker("leduc")
     state = SmallHand(game.cards)
@@ -195,13 +190,6 @@ def test_bluffs_and_bets_for_value_are_counted_by_card() -> None:
     assert game.measure_seat(slow, 1)["value_bet_rate"] == Count(0, 1)
     assert game.measure_seat(slow, 1)["showdown_rate"] == Count(1)
     assert {metric.name for metric in game.metrics} == set(game.measure_seat(slow, 0))
-
-
-def test_unknown_settings_are_refused() -> None:
-    for module, name in ((kuhn, "kuhn"), (leduc, "leduc")):
-        manifest = read_manifest(ROOT / "data" / "scenarios" / "poker" / f"{name}.yaml")
-        with pytest.raises(ConfigError, match=f"poker/{name}: got settings .*'jokers': 2.*; allowed: "):
-            module.of_manifest(manifest.model_copy(update={"settings": {"jokers": 2}}))
 
 
 def test_suits_change_no_baselines_play() -> None:
@@ -264,7 +252,7 @@ def test_values_that_are_known(game: str, strategy: str, wins: float, loses: flo
 
 
 def test_the_values_of_the_shared_cases() -> None:
-    for case in shared_cases("game_oracle"):
+    for case in cases("votes", "game_oracle"):
         game = small_poker(case["in"]["game"].removesuffix("_poker"))
         found = {
             "nash_value_first_player": lambda game=game: value(game, game.strategies["nash"], game.strategies["nash"]),

@@ -18,8 +18,8 @@ from dtef_pipeline.judging.hidden_names import build_blinding, list_names_of_mod
 from dtef_pipeline.preference.paired_source import build_paired_responses
 from dtef_pipeline.preference.pairing import build_blinded_pair, choose_shown_as_a, count_replaced_names
 from dtef_pipeline.preference.votes import vote_pair
-from tests.made.shared_cases import cases_beside
-from tests.made.voted import need_votes, real_responses, responses, vectors
+from tests.made.shared_cases import cases_beside, shared
+from tests.made.voted import real_responses, responses, vectors
 
 CASES = cases_beside(__file__)
 SALT = "0f" * 32
@@ -89,7 +89,7 @@ def test_the_texts_are_swapped_with_the_sides() -> None:
 
 
 def test_no_name_stands_in_what_is_served_of_the_real_pairs() -> None:
-    need_votes()
+    shared("votes")
     rows = real_responses()
     every = sorted({name for row in rows for name in row.names})
     names = build_blinding(every)

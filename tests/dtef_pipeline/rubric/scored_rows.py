@@ -1,10 +1,13 @@
-"""Rows of scores, points and responses as tests write them: what a test does not name is the same everywhere."""
+"""Rows of scores, points and responses as tests write them, and the scores of one number per prompt, model and variant."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pandas as pd
+
+from dtef_pipeline.rubric.aggregate import compute_blueprint_scores
+from dtef_pipeline.rubric.coverage import compute_coverage
 
 RESPONSE_ROW = {
     "blueprint": "b",
@@ -32,7 +35,26 @@ def required(score: float | None, weight: float = 1.0, **rest: Any) -> dict[str,
     return {"score": score, "weight": weight, **rest}
 
 
-def path(number: int, *scores: float | tuple[float | None, float] | None) -> list[dict[str, Any]]:
-    """The points of one alternative path, each a score or (score, weight)."""
-    pairs = [score if isinstance(score, tuple) else (score, 1.0) for score in scores]
-    return [{"score": s, "weight": w, "path": number, "block": "should"} for s, w in pairs]
+def scores_of(*cells: dict[str, Any], weights: dict[str, float] | None = None) -> pd.DataFrame:
+    """What `scores` makes of cells without an ideal answer, each with `score`: null is a response that is missing."""
+    rows = [{**POINT_ROW, "position": 0, "reason": None, **cell} for cell in cells]
+    frame = pd.DataFrame(rows, columns=[*POINT_ROW, "position", "reason", "score"])
+    frame["reason"] = frame["score"].isna().map({True: "error", False: None})
+    frame["model_variant"] = frame["model"] + "@" + frame["temperature"].astype(str)
+    prompts = frame[["blueprint", "prompt"]].drop_duplicates()
+    prompts = prompts.assign(
+        weight=[(weights or {}).get(prompt, 1.0) for prompt in prompts["prompt"]], n_criteria=1, has_ideal=False
+    )
+    none = pd.DataFrame(columns=[*RESPONSE_ROW, "similarity"])
+    return compute_blueprint_scores(
+        frame[[*RESPONSE_ROW, "reason"]], prompts, compute_coverage(frame[frame["score"].notna()]), none
+    )
+
+
+def runs_of(model: str, *values: float, first: int = 0, snapshot: str = "s1", n_prompts: int = 1) -> list[dict[str, Any]]:
+    """Cells of a model with each of the values in a blueprint of its own."""
+    return [
+        {"blueprint": f"b{at:02d}", "snapshot": snapshot, "model": model, "prompt": f"p{prompt}", "score": value}
+        for at, value in enumerate(values, start=first)
+        for prompt in range(n_prompts)
+    ]

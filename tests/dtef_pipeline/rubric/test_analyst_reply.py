@@ -20,6 +20,9 @@ from dtef_pipeline.rubric.summaries.analyst_report import (
     score_in,
 )
 from dtef_pipeline.rubric.summaries.anonymise import Participant, draw_pseudonyms
+from tests.made.shared_cases import cases_beside
+
+CASES = cases_beside(__file__)
 
 GPT, CLAUDE = "openai/gpt-4o", "anthropic/claude-sonnet-4"
 IDS = draw_pseudonyms([Participant(GPT, 0.5, 1), Participant(GPT, 0.0, 0), Participant(CLAUDE, 0.0, 0)], 7)
@@ -153,42 +156,7 @@ class TestNames:
         assert format_summary_text(parts) == f"{before}{format_summary_text((mention,))} {after}"
 
 
-@pytest.mark.parametrize(
-    ("text", "score"),
-    [
-        ("REASONING: fine. SCORE: 8.5/10", 8.5),
-        ("SCORE: 7", 7.0),
-        ("SCORE: 85", 8.5),
-        ("score: **9** / 10", 9.0),
-        ("**SCORE:** 6,5/10", 6.5),
-        ("REASONING: a\nb SCORE: 3\n", 3.0),
-        ("its score: 2 by rule\nSCORE: 4/10", 4.0),
-        ("SCORE: 10/10", 10.0),
-        ("SCORE: about 7", 7.0),
-        ("SCORE: N/A", None),
-        ("SCORE:", None),
-        ("8/10", None),
-        ("SCORE: 0/10", None),
-        ("SCORE: -3", None),
-        ("SCORE: 850", None),
-        # More than the highest grade is no grade: 11/10 counted as 1.1.
-        ("SCORE: 11/10", None),
-        ("SCORE: 11 out of ten", None),
-        ("SCORE: 11 points of 10", None),
-        ("SCORE: 11\\/10", None),
-        ("SCORE: 8 of ten", 8.0),
-        ("SCORE: 8 (of 10)", 8.0),
-        ("SCORE: 8 of the best", 8.0),
-        ("SCORE: 11 stars out of 10", None),
-        ("SCORE: <b>11</b>/10", None),
-        ("SCORE: eleven/10", None),
-        ("SCORE: out of 10, a 7", None),
-        ("SCORE: 85\nin 10 lines", 8.5),
-        ("SCORE: 85/100", 8.5),
-        ("SCORE: 4/5", 8.0),
-        ("SCORE: 8/0", 8.0),
-    ],
-)
+@pytest.mark.parametrize(("text", "score"), CASES["scores"])
 def test_the_score_is_the_first_number_behind_its_word(text: str, score: float | None) -> None:
     assert score_in(text) == (None if score is None else pytest.approx(score))
 

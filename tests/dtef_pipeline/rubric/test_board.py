@@ -10,8 +10,7 @@ import pytest
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.board import board, build_criterion_board, select_latest_runs
-from tests.dtef_pipeline.rubric.score_tables import runs_of, scores_of
-from tests.dtef_pipeline.rubric.scored_rows import points_of
+from tests.dtef_pipeline.rubric.scored_rows import points_of, runs_of, scores_of
 
 
 def rows_of(found: pd.DataFrame) -> dict[str, dict[str, Any]]:

@@ -13,20 +13,7 @@ from hypothesis import strategies as st
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.coverage import compute_coverage
 from dtef_pipeline.rubric.hybrid import ScoringPolicy
-from tests.dtef_pipeline.rubric.scored_rows import path, points_of, required
-
-BY_HAND: dict[str, tuple[list[dict[str, Any]], float]] = {
-    "weights": ([required(1.0, 3), required(0.5, 1)], 0.875),
-    "an unscored point": ([required(1.0), required(None), required(0.0)], 0.5),
-    "best path": ([required(1.0), required(0.75), required(0.5), *path(0, 0.2, 0.0), *path(1, 0.0, 0.0)], 0.5875),
-    "weights in paths": (
-        [required(1.0, 2), required(0.5), *path(0, 0.25, 0.75), *path(1, (1.0, 1), (0.5, 3))],
-        0.78125,
-    ),
-    "paths alone": ([*path(0, 1.0, 0.5), *path(1, 0.75)], 0.75),
-    "no path holds": ([required(1.0), *path(0, 0.0), *path(1, 0.0)], 0.5),
-    "an unscored path": ([required(0.8), *path(0, None), *path(1, 0.6, (None, 5.0))], 0.7),
-}
+from tests.dtef_pipeline.rubric.scored_rows import points_of, required
 
 
 def naive(points: pd.DataFrame, policy: ScoringPolicy) -> float:
@@ -51,12 +38,6 @@ def naive(points: pd.DataFrame, policy: ScoringPolicy) -> float:
     groups = [sum(s * w for s, w in zip(numbers, weights, strict=True)) / sum(weights)] if weights else []
     groups += [sum(alternatives) / len(alternatives)] if alternatives else []
     return sum(groups) / len(groups) if groups else float("nan")
-
-
-@pytest.mark.parametrize("case", BY_HAND)
-def test_coverage_by_hand(case: str) -> None:
-    points, expected = BY_HAND[case]
-    assert compute_coverage(points_of(*points))["coverage"].tolist() == pytest.approx([expected], abs=1e-12)
 
 
 def test_unscored_points_are_counted_and_never_0() -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
+import yaml
 
 from dtef_pipeline.rubric.blueprint.findings import BLUEPRINT_FINDINGS, FINDING_LEVELS, list_blocking_codes, shorten_value
 from dtef_pipeline.rubric.blueprint.model import BlueprintFinding
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
-from tests.dtef_pipeline.rubric.faulty_blueprints import BESIDES, ONE_OF_EACH
 
+FAULTY: dict[str, dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("faulty_blueprints.yaml").read_text(encoding="utf-8")
+)
 COLLECTIONS: dict[str, tuple[str, ...]] = {"CORE": ("openai:gpt-4o",), "EMPTY": ()}
 
 
@@ -21,23 +27,24 @@ def known_collections(code: str) -> dict[str, tuple[str, ...]] | None:
 
 
 def test_there_is_a_blueprint_for_each_kind() -> None:
-    assert list(ONE_OF_EACH) == list(BLUEPRINT_FINDINGS)
+    assert list(FAULTY) == list(BLUEPRINT_FINDINGS)
 
 
-@pytest.mark.parametrize("code", ONE_OF_EACH)
+@pytest.mark.parametrize("code", FAULTY)
 def test_finding_has_level_place_and_line(code: str) -> None:
-    faulty = ONE_OF_EACH[code]
-    read = read_blueprint(faulty.text, faulty.identifier, known_collections(code), pattern_fault=no_open_brackets)
+    faulty = FAULTY[code]
+    identifier = faulty.get("identifier", "folder__file")
+    read = read_blueprint(faulty["text"], identifier, known_collections(code), pattern_fault=no_open_brackets)
     (finding,) = (found for found in read.findings if found.code == code)
     assert 10 < len(finding.text) < 300
     assert "\n" not in finding.text
-    assert (finding.level, finding.place, finding.line) == (BLUEPRINT_FINDINGS[code], faulty.place, faulty.line)
-    assert {found.code for found in read.findings} - {code} == BESIDES.get(code, set())
+    assert (finding.level, finding.place, finding.line) == (BLUEPRINT_FINDINGS[code], faulty["place"], faulty["line"])
+    assert {found.code for found in read.findings} - {code} == set(faulty.get("besides", []))
 
 
 @pytest.mark.parametrize("code", [code for code, level in BLUEPRINT_FINDINGS.items() if level == "unscorable"])
 def test_criterion_that_cannot_be_scored_stays_in_the_blueprint_with_its_reason(code: str) -> None:
-    read = read_blueprint(ONE_OF_EACH[code].text, "a", COLLECTIONS, pattern_fault=no_open_brackets)
+    read = read_blueprint(FAULTY[code]["text"], "a", COLLECTIONS, pattern_fault=no_open_brackets)
     assert read.blueprint is not None
     ((criterion,),) = (prompt.criteria for prompt in read.blueprint.prompts)
     assert criterion.kind == "function"

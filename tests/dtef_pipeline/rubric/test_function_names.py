@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import pytest
 
 from dtef_pipeline.rubric.blueprint.function_names import (
@@ -13,92 +10,29 @@ from dtef_pipeline.rubric.blueprint.function_names import (
     check_patterns,
     find_canonical_name,
 )
+from tests.made.shared_cases import cases_beside
 
-SOUND: dict[str, list[Any]] = {
-    "contains": ["", "a"],
-    "starts_with": ["a"],
-    "contains_any_of": [[], ["a", "b"]],
-    "contains_at_least_n_of": [[2, ["a", "b"]], [0, []], [-1, ["a"]], [1.5, ["a"]]],
-    "matches": ["^a$"],
-    "matches_at_least_n_of": [[1, ["a"]]],
-    "word_count_between": [[0, 0], [1, 2.5]],
-    "is_json": [None, True],
-    "tool_called": ["search"],
-    "tool_call_count_between": [[0, 1], [1, 1, "search"], [1, 1, None]],
-    "tool_call_order": [[], ["a", "b"]],
-    "tool_args_match": [{"name": "a", "where": {}}, {"name": "a", "where": "args.x > 1", "normalizeWhitespace": True}],
-    "js": ["r.length"],
-    "call": [None, {"url": "http://a"}],
-    "factcheck": ["dates", None],
-}
-WRONG: dict[str, list[Any]] = {
-    "contains": [None, 5, True, ["a"], {}],
-    "icontains_word": [5.5],
-    "contains_any_of": ["a", [1], None, [["a"]]],
-    "contains_at_least_n_of": [
-        [1],
-        [["a"], 1],
-        ["1", ["a"]],
-        [True, ["a"]],
-        [1, "a"],
-        [1, [2]],
-        [1, ["a"], 3],
-        [math.nan, ["a"]],
-    ],
-    "matches": [5],
-    "word_count_between": [[2, 1], [-1, 1], ["1", 2], [1], [1, 2, 3], 5, [0, math.inf]],
-    "is_json": [False, "true", 1, {}],
-    "tool_called": ["", "  ", {"name": "a"}],
-    "tool_call_count_between": [[1], [2, 1], [1, 2, 3], [1, 2, "a", "b"], "a"],
-    "tool_call_order": ["a", [1]],
-    "tool_args_match": [
-        "a",
-        {"name": "a"},
-        {"where": {}},
-        {"name": "", "where": {}},
-        {"name": "a", "where": 5},
-        {"name": "a", "where": {}, "normalizeWhitespace": "yes"},
-        {"name": "a", "where": {}, "ignore_case": True},
-    ],
-    "js": ["", None, 5, ["r"]],
-}
+CASES = cases_beside(__file__)
 
 
-@pytest.mark.parametrize(
-    ("spelled", "name"),
-    [
-        ("contain", "contains"),
-        ("not_icontain_all_of", "not_icontains_all_of"),
-        ("contain_word", "contains_word"),
-        ("imatch_at_least_n_of", "imatches_at_least_n_of"),
-        ("not_istart_with", "not_istarts_with"),
-        ("end_with", "ends_with"),
-        ("expr", "js"),
-        ("external", "call"),
-    ],
-)
+@pytest.mark.parametrize(("spelled", "name"), CASES["spellings"].items())
 def test_other_spellings(spelled: str, name: str) -> None:
     assert find_canonical_name(spelled) == find_canonical_name(name) == name
 
 
-UNKNOWN = (
-    "|Contains|$contains|includes|icontains_|inot_contains|not_not_contains|not_js|ijs|not_contains_at_least_n_of|ref|containss"
-)
-
-
-@pytest.mark.parametrize("name", UNKNOWN.split("|"))
+@pytest.mark.parametrize("name", CASES["unknown"])
 def test_other_names_are_unknown(name: str) -> None:
     assert find_canonical_name(name) is None
 
 
-@pytest.mark.parametrize(("name", "args"), [(name, args) for name, all_args in SOUND.items() for args in all_args])
+@pytest.mark.parametrize(("name", "args"), [(name, args) for name, all_args in CASES["sound"].items() for args in all_args])
 def test_sound_argument(name: str, args: object) -> None:
     assert check_argument(name, args) is None
     if f"not_{name}" in POINT_FUNCTIONS:
         assert check_argument(f"not_{name}", args) is None
 
 
-@pytest.mark.parametrize(("name", "args"), [(name, args) for name, all_args in WRONG.items() for args in all_args])
+@pytest.mark.parametrize(("name", "args"), [(name, args) for name, all_args in CASES["wrong"].items() for args in all_args])
 def test_wrong_argument_says_what_it_takes(name: str, args: object) -> None:
     fault = check_argument(name, args)
     assert fault is not None

@@ -21,103 +21,22 @@ from dtef_pipeline.rubric.functions import FUNCTION_NAMES, FunctionScore, evalua
 from dtef_pipeline.rubric.point_rows import build_point_rows
 from dtef_pipeline.rubric.tables import RUBRIC_CRITERIA, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES
 from tests.dtef_pipeline.rubric.example import FOLDER, example
+from tests.made.shared_cases import cases_beside
 
-CALLS = 'First I search.\nTOOL_CALL {"name": "a", "arguments": {"q": "x  y", "n": 1, "ok": true, "ids": ["1", "2"]}}\n'
-CALLS += ' TOOL_CALL {"name":"b"} \r\nTOOL_CALL {broken}\nTOOL_CALL {"name":5}\nTOOL_CALL {"name":"c","arguments":{"q":null}}'
-WORDS_40, WORDS_100, WORDS_250 = "word " * 40, "word " * 100, "word " * 250
-
-
-def matches(where: Any, name: str = "a", **more: Any) -> dict[str, Any]:
-    return {"name": name, "where": where, **more}
-
-
-VECTORS: list[tuple[str, Any, str, float]] = [
-    ("contains_all_of", ["a", "b", "z"], "ab", 2 / 3),
-    ("contains_at_least_n_of", [2, ["a", "y", "z"]], "a", 0.5),
-    ("contains_at_least_n_of", [2, ["a", "b", "c"]], "abc", 1),
-    ("contains_at_least_n_of", [0, []], "", 1),
-    ("contains_at_least_n_of", [1, []], "", 0),
-    ("contains_any_of", [], "a", 0),
-    ("contains_all_of", [], "a", 1),
-    ("not_contains_all_of", ["a", "x", "y", "z"], "a", 0.75),
-    ("word_count_between", [50, 200], WORDS_40, 0.8),
-    ("word_count_between", [50, 200], WORDS_250, 0.8),
-    ("word_count_between", [50, 200], WORDS_100, 1),
-    ("word_count_between", [0, 0], "", 1),
-    ("word_count_between", [0, 0], "a", 0),
-    ("contains_word", "Paran\u00e1", "O rio Paran\u00e1, no Brasil", 1),
-    ("contains_word", "ell", "Hello", 0),
-    ("contains_word", "a", "_a a1 \u00e9a ba a", 1),
-    ("contains_word", "a", "_a a1 \u00e9a ba", 0),
-    ("contains_word", "", "", 1),
-    ("icontains_word", "PARAN\u00c1", "o paran\u00e1.", 1),
-    ("not_icontains_word", "PARAN\u00c1", "o paran\u00e1.", 0),
-    ("is_json", None, '"x"', 0),
-    ("is_json", None, "[1]", 1),
-    ("is_json", None, "[NaN]", 0),
-    ("is_json", None, '{"a": [1e400]}', 1),
-    ("is_json", None, "[" + "9" * 5000 + "]", 1),
-    ("is_json", None, "Here it is: {}", 0),
-    ("contains", "A", "a", 0),
-    ("icontains", "\u00c9", "caf\u00e9", 1),
-    ("not_contains", "A", "a", 1),
-    ("starts_with", "Yes", "Yes.", 1),
-    ("istarts_with", "yes", "Yes.", 1),
-    ("not_istarts_with", "yes", "Yes.", 0),
-    ("ends_with", "end", "the End", 0),
-    ("iends_with", "end", "the End", 1),
-    ("icontains_any_of", ["X", "B"], "ab", 1),
-    ("not_icontains_any_of", ["X", "B"], "ab", 0),
-    ("matches", r"(?<x>a)\k<x>", "aa", 1),
-    ("imatches", "FINAL_CHOICE ?= ?B", "final_choice = b", 1),
-    ("not_imatches", "[a-z]", "\u212a", 1),
-    ("matches_all_of", ["a", "^b"], "ab", 0.5),
-    ("imatches_all_of", ["A", "^B"], "ba", 1),
-    ("matches_at_least_n_of", [2, ["a", "^b", "z"]], "ab", 0.5),
-    ("imatches_at_least_n_of", [1, ["A", "Z"]], "ab", 1),
-    ("tool_call_order", ["a", "c"], CALLS, 1),
-    ("tool_call_order", ["c", "a"], CALLS, 0),
-    ("tool_called", "b", CALLS, 1),
-    ("tool_called", "broken", CALLS, 0),
-    ("not_tool_called", "d", CALLS, 1),
-    ("tool_call_count_between", [3, 3], CALLS, 1),
-    ("tool_call_count_between", [1, 1, "a"], CALLS, 1),
-    ("tool_call_count_between", [2, 3, "a"], CALLS, 0),
-    ("tool_call_count_between", [0, 0], "none", 1),
-    ("tool_args_match", matches({"q": "x  y"}), CALLS, 1),
-    ("tool_args_match", matches({"q": "xy"}), CALLS, 0),
-    ("tool_args_match", matches({"q": "xy"}, normalizeWhitespace=True), CALLS, 1),
-    ("tool_args_match", matches({"n": 1.0}), CALLS, 1),
-    ("tool_args_match", matches({"n": True}), CALLS, 0),
-    ("tool_args_match", matches({"ok": 1}), CALLS, 0),
-    ("tool_args_match", matches({"ids": ["1"]}), CALLS, 1),
-    ("tool_args_match", matches({"ids": ["2"]}), CALLS, 0),
-    ("tool_args_match", matches({"ids": ["1", "2", "3"]}), CALLS, 0),
-    ("tool_args_match", matches({"q": None}, name="c"), CALLS, 1),
-    ("tool_args_match", matches({"none": None}, name="c"), CALLS, 0),
-    ("tool_args_match", matches({}, name="b"), CALLS, 0),
+CASES = cases_beside(__file__)
+CALLS = CASES["calls"]
+LONG_TEXTS = [
+    *(["word_count_between", [50, 200], "word " * words, score] for words, score in ((40, 0.8), (250, 0.8), (100, 1))),
+    ["is_json", None, "[" + "9" * 5000 + "]", 1],
 ]
-UNSCORED: list[tuple[str, Any, str]] = [
-    ("not_contains_at_least_n_of", [1, ["a"]], "unknown function"),
-    ("contain", "a", "unknown function"),
-    ("contains", ["a"], "bad arguments"),
-    ("contains", 5, "bad arguments"),
-    ("contains_all_of", "a", "bad arguments"),
-    ("word_count_between", [5, 1], "bad arguments"),
-    ("tool_args_match", {"name": "a"}, "bad arguments"),
-    ("contains_at_least_n_of", [10**400, ["a"]], "bad arguments"),
-    ("matches", "(", "bad pattern"),
-    ("not_matches", "(", "bad pattern"),
-    ("matches_all_of", ["a", "["], "bad pattern"),
-    ("call", {"service": "x"}, "external service"),
-    ("factcheck", "is it so?", "external service"),
-    ("js", "true", "no script engine"),
-    ("tool_args_match", {"name": "a", "where": "args.n === 1"}, "no script engine"),
-    ("matches", "(a|a)*$", "pattern timeout"),
+SCORES = [
+    *CASES["scores"],
+    *LONG_TEXTS,
+    *([name, argument, CALLS, score] for name, argument, score in CASES["scores_of_calls"]),
 ]
 
 
-@pytest.mark.parametrize(("name", "argument", "text", "score"), VECTORS)
+@pytest.mark.parametrize(("name", "argument", "text", "score"), SCORES)
 def test_scores_by_hand(name: str, argument: Any, text: str, score: float) -> None:
     found = evaluate(name, argument, text)
     assert found.score == pytest.approx(score, abs=1e-9), found
@@ -125,7 +44,9 @@ def test_scores_by_hand(name: str, argument: Any, text: str, score: float) -> No
     assert found.explanation
 
 
-@pytest.mark.parametrize(("name", "argument", "reason"), UNSCORED)
+@pytest.mark.parametrize(
+    ("name", "argument", "reason"), [*CASES["unscored"], ("contains_at_least_n_of", [10**400, ["a"]], "bad arguments")]
+)
 def test_what_cannot_be_scored_is_unscored_with_its_reason(
     name: str, argument: Any, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.judging.hidden_names import collect_hidden_names
+from tests.made.shared_cases import cases_beside
+
+CASES = cases_beside(__file__)
 
 MODELS = (
     "openrouter/openai/gpt-4o",
@@ -36,44 +39,13 @@ PLAIN_NAMES = (
 BETWEEN = ("", "\u200b", "\u0301", "\u00ad", "\u2060\u0308", "\ufeff")
 
 
-@pytest.mark.parametrize(
-    ("text", "hidden"),
-    [
-        ("I am Claude, made by Anthropic.", "I am [model], made by [company]."),
-        ("I'm CLAUDE 3.5 Sonnet (claude-3-5-haiku)!", "I'm [model] ([model])!"),
-        ("As ChatGPT4, OpenAI's assistant", "As [model], [company]'s assistant"),
-        ("GPT-4o, gpt 4o, GPT4o and gpt_4o", "[model], [model], [model] and [model]"),
-        ("GPTs, Claudes", "[model], [model]"),
-        ("gpt-4o-mini and gpt-oss-120b are not gpt-4o", "[model] and [model] are not [model]"),
-        ("C\u200blau\u0301de", "[model]"),
-        ("Ｃｌａｕｄｅ", "[model]"),
-        ("\u0421laude", "[model]"),
-        ("Claude\u0301\u0301, then", "[model], then"),
-        ("openrouter/openai/gpt-4o by OpenRouter and LiteLLM", "[model] by [provider] and [provider]"),
-        ("ZORK 7B of Acme", "[model] of [company]"),
-        ("the pet of the lab", "the [model]"),
-        ("I am DeepSeek-V3", "I am [model]"),
-        ("Google DeepMind's Gemini 2.5 Flash", "[company] [company]'s [model]"),
-        ("GeminiPro, ChatGPTPlus, ClaudeAI and Open**AI**", "[model], [model], [model] and [company]**"),
-        ("I am C l a u d e, or C-l-a-u-d-e, or G.P.T. 4", "I am [model], or [model], or [model]. 4"),
-        ("gpt\u20114o", "[model]"),
-        ("СΗΑΤGРТ and ᴄʟᴀᴜᴅᴇ", "[model] and [model]"),
-        ("我是由OpenAI开发的ChatGPT。我是通义千问", "我是由[company]开发的[model]。我是[model]"),
-        ("ChatGPTです", "[model]です"),
-        ("मैं गूगल का", "मैं [company] का"),
-        ("I am O4-mini, not 4o", "I am [model], not 4o"),
-        ("Claude Monet saw a llama", "[model] Monet saw a [model]"),
-    ],
-)
+@pytest.mark.parametrize(("text", "hidden"), CASES["named"])
 def test_a_response_that_names_itself_is_made_anonymous(text: str, hidden: str) -> None:
     assert NAMES.hide(text) == hidden
     NAMES.check_leaks(hidden, "the report")
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "Claudette", "the zorkian", "gptx", "A model of a company.", "Meta-analysis, command, nova, phi", "नमस्ते, ça va? 你好"],
-)
+@pytest.mark.parametrize("text", CASES["other_words"])
 def test_other_words_stay_as_they_are(text: str) -> None:
     assert NAMES.hide(text) == text
 

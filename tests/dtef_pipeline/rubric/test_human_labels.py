@@ -214,20 +214,6 @@ def hidden(
     return found["text"], int(found["hidden"])
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("As ChatGPT, made by OpenAI, I cannot.", ("As [model], made by [company], I cannot.", 2)),
-        ("I am Claude 3.5 Haiku of Anthropic.", ("I am [model] of [company].", 2)),
-        ("gpt-4o-mini-2024-07-18 says so; so does GPT-4o.", ("[model] says so; so does [model].", 2)),
-        ("The law is of 1948.\n\n  It holds.", ("The law is of 1948.\n\n  It holds.", 0)),
-        ("", ("", 0)),
-    ],
-)
-def test_names_that_say_who_wrote_a_text_are_hidden_and_counted(text: str, expected: tuple[str, int]) -> None:
-    assert hidden(text) == expected
-
-
 def test_what_a_model_was_served_as_is_hidden_in_its_own_blueprint() -> None:
     assert hidden("sparrow-7 speaking", blueprint="c") == ("[model] speaking", 1)
     assert hidden("sparrow-7 speaking", blueprint="b") == ("sparrow-7 speaking", 0)

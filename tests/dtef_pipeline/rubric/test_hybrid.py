@@ -20,14 +20,6 @@ def of(similarity: float, coverage: float, *, criteria: bool = True, ideal: bool
     return float(value)
 
 
-@pytest.mark.parametrize(
-    ("similarity", "coverage", "expected"),
-    [(0.8, 0.6, 0.67), (1, 0, 0.35), (0, 1, 0.65), (-0.2, 0.5, 0.325), (0.92, 0.4, 0.582)],
-)
-def test_hybrid_by_hand(similarity: float, coverage: float, expected: float) -> None:
-    assert of(similarity, coverage) == pytest.approx(expected, abs=1e-12)
-
-
 def test_a_part_that_the_prompt_does_not_define_is_not_in_it() -> None:
     assert of(NAN, 0.6, ideal=False) == pytest.approx(0.6)
     assert of(0.9, 0.6, ideal=False) == pytest.approx(0.6)

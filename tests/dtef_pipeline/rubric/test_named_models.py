@@ -11,6 +11,9 @@ import pytest
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.blueprint.findings import FindingLog
 from dtef_pipeline.rubric.blueprint.named_models import Collections, read_collections, read_models
+from tests.made.shared_cases import cases_beside
+
+CASES = cases_beside(__file__)
 
 COLLECTIONS = {"CORE": ("openai:a", "google:b"), "EMPTY": (), "BOTH": ("CORE", "xai:c"), "LOOP": ("LOOP",)}
 
@@ -22,47 +25,15 @@ def read(models: Any, collections: Collections | None = COLLECTIONS) -> tuple[tu
     return names, [found.code for found in log.findings]
 
 
-@pytest.mark.parametrize(
-    ("models", "names", "found"),
-    [
-        (["CORE"], ("openai/a", "gemini/b"), []),
-        (["xai:c", "CORE"], ("xai/c", "openai/a", "gemini/b"), []),
-        (["together:m/k", "openrouter:d/r1:free"], ("together_ai/m/k", "openrouter/d/r1:free"), []),
-        ("CORE", ("openai/a", "gemini/b"), []),
-        ([{"openai": "x"}], ("openai/x",), []),
-        (["BOTH"], ("openai/a", "gemini/b", "xai/c"), []),
-        (["CORE", "EMPTY"], ("openai/a", "gemini/b"), ["empty-collection"]),
-        (["openai:a", "CORE"], ("openai/a", "gemini/b"), ["model-twice"]),
-        (None, ("openai/a", "gemini/b"), ["no-models"]),
-        ([], ("openai/a", "gemini/b"), ["no-models"]),
-        (["EMPTY"], (), ["empty-collection", "no-models-left"]),
-        (["NOBODY", "openai:x"], ("openai/x",), ["unknown-collection"]),
-        (["openai/gpt-4o"], (), ["unknown-collection"]),
-        ([5, None], (), ["unknown-collection", "unknown-collection"]),
-        ([{"a": "b", "c": "d"}], (), ["unknown-collection"]),
-        (["LOOP"], (), ["unknown-collection"]),
-        (5, (), ["bad-header"]),
-    ],
-)
-def test_named_models(models: object, names: tuple[str, ...], found: list[str]) -> None:
-    assert read(models) == (names, found)
+@pytest.mark.parametrize(("models", "names", "found"), CASES["models"])
+def test_named_models(models: object, names: list[str], found: list[str]) -> None:
+    assert read(models) == (tuple(names), found)
 
 
-@pytest.mark.parametrize(
-    ("models", "names", "found"),
-    [
-        (["CORE"], (), ["no-collections"]),
-        (None, (), ["no-models", "no-collections"]),
-        (["openai:a", "CORE"], ("openai/a",), ["no-collections"]),
-        (["openai:a"], ("openai/a",), []),
-        (["openai/gpt-4o"], (), ["unknown-collection"]),
-        ([""], (), ["unknown-collection"]),
-        ([5], (), ["unknown-collection"]),
-    ],
-)
-def test_without_a_folder_a_collection_is_not_called_unknown(models: object, names: tuple[str, ...], found: list[str]) -> None:
+@pytest.mark.parametrize(("models", "names", "found"), CASES["without_a_folder"])
+def test_without_a_folder_a_collection_is_not_called_unknown(models: object, names: list[str], found: list[str]) -> None:
     """A file without models could not be added, although the run would have named some."""
-    assert read(models, None) == (names, found)
+    assert read(models, None) == (tuple(names), found)
 
 
 def test_model_with_an_address_is_refused_with_what_to_write_in_its_place() -> None:

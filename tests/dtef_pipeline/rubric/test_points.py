@@ -9,16 +9,10 @@ import pytest
 from dtef_pipeline.rubric.blueprint.findings import FindingLog
 from dtef_pipeline.rubric.blueprint.model import Criterion
 from dtef_pipeline.rubric.blueprint.points import PointReader
+from tests.made.shared_cases import cases_beside
 
-DEFINITIONS: dict[str, Any] = {
-    "script": "r.length > 3",
-    "heavy": {"$icontains": "a", "weight": 3, "citation": "its own"},
-    "words": {"text": "is kind", "weight": 2},
-    "cited": {"is short": "a book"},
-    "again": {"$ref": "script"},
-    "wrong": ["a"],
-    "broken": {"weight": 2},
-}
+CASES = cases_beside(__file__)
+DEFINITIONS: dict[str, Any] = CASES["definitions"]
 
 
 def read(values: Any, block: str = "should", others: tuple[str, ...] = ()) -> tuple[list[Criterion], list[str]]:
@@ -44,22 +38,10 @@ def found_in(value: Any) -> str:
     return found.partition(" ")[0]
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("is kind", ("is kind", 1.0, None)),
-        ({"text": "is kind"}, ("is kind", 1.0, None)),
-        ({"point": "is kind", "weight": 2}, ("is kind", 2.0, None)),
-        ({"text": "is kind", "multiplier": 0.1, "citation": "a book"}, ("is kind", 0.1, "a book")),
-        ({"text": "$5 is named", "weight": None}, ("$5 is named", 1.0, None)),
-        ({"is kind": "a book"}, ("is kind", 1.0, "a book")),
-        ({"is kind": ""}, ("is kind", 1.0, "")),
-        ({"text": "is kind", "citation": {"title": "a book", "url": "http://b"}}, ("is kind", 1.0, "a book (http://b)")),
-    ],
-)
-def test_text_forms(value: object, expected: tuple[str, float, str | None]) -> None:
+@pytest.mark.parametrize(("value", "expected"), CASES["texts"])
+def test_text_forms(value: object, expected: list[object]) -> None:
     criterion = only(value)
-    assert (criterion.text, criterion.weight, criterion.citation) == expected
+    assert [criterion.text, criterion.weight, criterion.citation] == expected
     assert (criterion.kind, criterion.fn, criterion.block, criterion.path, criterion.position) == (
         "text",
         None,
@@ -69,43 +51,14 @@ def test_text_forms(value: object, expected: tuple[str, float, str | None]) -> N
     )
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ({"$contains": "a"}, ("contains", "a", 1.0)),
-        ({"$contain": "a", "weight": 10}, ("contains", "a", 10.0)),
-        ({"weight": 3, "$not_icontain_any_of": ["a"], "citation": "b"}, ("not_icontains_any_of", ["a"], 3.0)),
-        ({"fn": "start_with", "arg": "a"}, ("starts_with", "a", 1.0)),
-        ({"fn": "is_json"}, ("is_json", None, 1.0)),
-        ({"fn": "matches", "fnArgs": "a", "multiplier": 2.5}, ("matches", "a", 2.5)),
-        ({"$expr": "r > 3"}, ("js", "r > 3", 1.0)),
-        ("$is_json", ("is_json", None, 1.0)),
-    ],
-)
-def test_function_forms(value: object, expected: tuple[str, object, float]) -> None:
+@pytest.mark.parametrize(("value", "expected"), CASES["functions"])
+def test_function_forms(value: object, expected: list[object]) -> None:
     criterion = only(value)
-    assert (criterion.fn, criterion.args, criterion.weight) == expected
+    assert [criterion.fn, criterion.args, criterion.weight] == expected
     assert (criterion.kind, criterion.text, criterion.fault, criterion.is_repaired) == ("function", None, None, False)
 
 
-@pytest.mark.parametrize(
-    ("text", "fn", "args"),
-    [
-        ("$contains: 'a b'", "contains", "a b"),
-        ("$icontains: Paris", "icontains", "Paris"),
-        ('$icontains: "label": "x"', "icontains", '"label": "x"'),
-        ("$contains: it's", "contains", "it's"),
-        ("$contains: '", "contains", "'"),
-        ("$contains: ''", "contains", ""),
-        (r'$matches: "^\\d+$"', "matches", r"^\\d+$"),
-        ("$contains_any_of: ['a', \"b\"]", "contains_any_of", ["a", "b"]),
-        ("$contains_at_least_n_of: [2, [a, b]]", "contains_at_least_n_of", [2, ["a", "b"]]),
-        ("$is_json: true", "is_json", True),
-        ("$tool_args_match: {name: a, where: {b: 1}}", "tool_args_match", {"name": "a", "where": {"b": 1}}),
-        ("$js: r.includes('a: b')", "js", "r.includes('a: b')"),
-        ("$js: |\n  a\n  b", "js", "|\n  a\n  b"),
-    ],
-)
+@pytest.mark.parametrize(("text", "fn", "args"), CASES["repaired"])
 def test_function_in_a_text_is_repaired(text: str, fn: str, args: object) -> None:
     (criterion,), found = read([text])
     assert found == ["dollar-string should[0]"]
@@ -118,18 +71,7 @@ def test_function_in_a_text_is_repaired(text: str, fn: str, args: object) -> Non
     )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "$5 is the price",
-        "$includes: a",
-        "$",
-        "$$contains: a",
-        "$contains a",
-        "$nobody",
-        "$not_contains_at_least_n_of: [1, [a]]",
-    ],
-)
+@pytest.mark.parametrize("text", CASES["unknown"])
 def test_other_text_with_a_dollar_is_an_unknown_function(text: str) -> None:
     (criterion,), found = read([text])
     assert found == ["unknown-function should[0]"]
@@ -143,28 +85,7 @@ def test_repaired_argument_that_is_no_yaml_is_a_bad_argument() -> None:
     assert criterion.fault
 
 
-@pytest.mark.parametrize(
-    ("value", "code"),
-    [
-        (5, "bad-point"),
-        ("", "bad-point"),
-        ({}, "bad-point"),
-        ({"weight": 2}, "bad-point"),
-        ({"a": "b", "c": "d"}, "bad-point"),
-        ({"a": 5}, "bad-point"),
-        ({"text": 5}, "bad-point"),
-        ({"fn": 5}, "bad-point"),
-        ({"text": "a", "fn": "contains"}, "text-and-function"),
-        ({"text": "a", "weight": 10.1}, "weight-out-of-range"),
-        ({"text": "a", "weight": "2"}, "weight-out-of-range"),
-        ({"text": "a", "weight": True}, "weight-out-of-range"),
-        ({"text": "a", "weight": float("nan")}, "weight-out-of-range"),
-        ({"$ref": "nobody"}, "unknown-reference"),
-        ({"$ref": "again"}, "unknown-reference"),
-        ({"$ref": "wrong"}, "bad-point"),
-        ({"$ref": "broken"}, "bad-point"),
-    ],
-)
+@pytest.mark.parametrize(("value", "code"), CASES["errors"])
 def test_criterion_with_an_error_is_left_out(value: object, code: str) -> None:
     assert found_in(value) == code
 
@@ -183,24 +104,12 @@ def test_paths_are_numbered_within_their_block_and_nothing_in_them_is_lost() -> 
     ]
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ({"$ref": "script"}, ("js", "r.length > 3", None, 1.0, None)),
-        ({"$ref": {"name": "script"}, "weight": 2}, ("js", "r.length > 3", None, 2.0, None)),
-        ({"$ref": "heavy"}, ("icontains", "a", None, 3.0, "its own")),
-        ({"$ref": "heavy", "weight": 1}, ("icontains", "a", None, 1.0, "its own")),
-        ({"$ref": "heavy", "weight": 0.5, "citation": "mine"}, ("icontains", "a", None, 0.5, "mine")),
-        ({"$ref": "words"}, (None, None, "is kind", 2.0, None)),
-        ({"$ref": "cited", "weight": 4}, (None, None, "is short", 4.0, "a book")),
-        ({"fn": "ref", "arg": "words"}, (None, None, "is kind", 2.0, None)),
-    ],
-)
+@pytest.mark.parametrize(("value", "expected"), CASES["references"])
 def test_reference_is_what_its_definition_says_with_its_own_weight_and_citation(
-    value: dict[str, Any], expected: tuple[object, ...]
+    value: dict[str, Any], expected: list[object]
 ) -> None:
     criterion = only(value)
-    assert (criterion.fn, criterion.args, criterion.text, criterion.weight, criterion.citation) == expected
+    assert [criterion.fn, criterion.args, criterion.text, criterion.weight, criterion.citation] == expected
     assert criterion.ref in DEFINITIONS
 
 

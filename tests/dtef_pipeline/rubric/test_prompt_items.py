@@ -6,6 +6,9 @@ import pytest
 
 from dtef_pipeline.rubric.blueprint.model import Blueprint, PromptItem, Turn
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
+from tests.made.shared_cases import cases_beside
+
+CASES = cases_beside(__file__)
 
 HEADER = "models: [openai:gpt-4o]\n"
 
@@ -33,54 +36,12 @@ def errors(prompt: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("prompt", "turns"),
-    [
-        ("prompt: b", (Turn("user", "b"),)),
-        ("promptText: b", (Turn("user", "b"),)),
-        ("prompt: 42", (Turn("user", "42"),)),
-        ("prompt: 2.0", (Turn("user", "2"),)),
-        ("prompt: yes", (Turn("user", "yes"),)),
-        ('prompt: "  b\\n"', (Turn("user", "  b\n"),)),
-        ("prompt: b, messages: []", (Turn("user", "b"),)),
-        ("messages: [user: b]", (Turn("user", "b"),)),
-        ("messages: [{role: user, content: b}]", (Turn("user", "b"),)),
-        ("messages: [user: b, ai: c, user: d]", (Turn("user", "b"), Turn("assistant", "c"), Turn("user", "d"))),
-        (
-            "messages: [user: b, {role: ai, content: c}, user: d]",
-            (Turn("user", "b"), Turn("assistant", "c"), Turn("user", "d")),
-        ),
-        ("messages: [user: b, assistant: null, user: d]", (Turn("user", "b"), Turn("assistant", None), Turn("user", "d"))),
-        ("messages: [user: b, {role: assistant, content: null}]", (Turn("user", "b"), Turn("assistant", None))),
-        ("messages: [system: s, user: b]", (Turn("system", "s"), Turn("user", "b"))),
-    ],
-)
-def test_forms_of_a_prompt(prompt: str, turns: tuple[Turn, ...]) -> None:
-    assert only(prompt).turns == turns
+@pytest.mark.parametrize(("prompt", "turns"), CASES["forms"])
+def test_forms_of_a_prompt(prompt: str, turns: list[list[str | None]]) -> None:
+    assert [[turn.role, turn.text] for turn in only(prompt).turns] == turns
 
 
-@pytest.mark.parametrize(
-    ("prompt", "found"),
-    [
-        ("ideal: b", "no-prompt-text prompt 0"),
-        ("prompt: ''", "no-prompt-text prompt 0"),
-        ("prompt: [b]", "bad-prompt prompt 0"),
-        ("prompt: true", "bad-prompt prompt 0"),
-        ("prompt: b, ideal: {c: d}", "bad-prompt prompt 0"),
-        ("prompt: b, system: [c, d]", "bad-prompt prompt 0"),
-        ("prompt: b, weight: 11", "weight-out-of-range prompt 0"),
-        ("prompt: b, importance: heavy", "weight-out-of-range prompt 0"),
-        ("messages: b", "bad-message prompt 0"),
-        ("messages: [b]", "bad-message prompt 0 messages[0]"),
-        ("messages: [user: b, user: null]", "bad-message prompt 0 messages[1]"),
-        ("messages: [{role: [user], content: b}]", "bad-message prompt 0 messages[0]"),
-        ("messages: [{role: user, content: [b]}]", "bad-message prompt 0 messages[0]"),
-        ("messages: [{user: b, assistant: c}]", "bad-message prompt 0 messages[0]"),
-        ("messages: [assistant: null]", "assistant-first prompt 0"),
-        ("messages: [user: b, system: c]", "nothing-to-generate prompt 0"),
-        ("messages: [user: b, assistant: c]", "nothing-to-generate prompt 0"),
-    ],
-)
+@pytest.mark.parametrize(("prompt", "found"), CASES["errors"])
 def test_prompt_with_an_error_is_left_out(prompt: str, found: str) -> None:
     assert errors(prompt) == [found]
 
@@ -148,23 +109,9 @@ def test_id_that_is_no_text_is_none(given: str) -> None:
     assert found == ["no-prompt-id prompt 0"]
 
 
-@pytest.mark.parametrize(
-    ("header", "prompt", "systems"),
-    [
-        ("", "", (None,)),
-        ("system: s\n", "", ("s",)),
-        ("systemPrompt: s\n", "", ("s",)),
-        ("system: s\n", ", system: t", ("t",)),
-        ("system: s\n", ", system: null", (None,)),
-        ("system: s\n", ", system: ''", (None,)),
-        ("system: [null, s]\n", "", (None, "s")),
-        ("systems: [s, t]\n", "", ("s", "t")),
-        ("system: []\n", ", system: t", ("t",)),
-        ("system: 5\n", "", ("5",)),
-    ],
-)
-def test_system_prompts(header: str, prompt: str, systems: tuple[str | None, ...]) -> None:
-    assert only(f"prompt: b{prompt}", header).systems == systems
+@pytest.mark.parametrize(("header", "prompt", "systems"), CASES["systems"])
+def test_system_prompts(header: str, prompt: str, systems: list[str | None]) -> None:
+    assert list(only(f"prompt: b{prompt}", header).systems) == systems
 
 
 def test_systems_win_over_system_and_over_the_prompts_own() -> None:
@@ -178,40 +125,19 @@ def test_system_prompt_that_is_no_text_is_an_error_of_the_header() -> None:
     assert read("id: a, prompt: b", header="system: [a, [b]]\n")[1] == ["bad-header header"]
 
 
-@pytest.mark.parametrize(
-    ("header", "prompt", "temperatures"),
-    [
-        ("", "", (0.0,)),
-        ("", ", temperature: 0.7", (0.7,)),
-        ("temperature: 0.3\n", ", temperature: 0.7", (0.3,)),
-        ("temperatures: [0, 0.5]\ntemperature: 1\n", "", (0.0, 0.5)),
-        ("temperatures: []\ntemperature: 1\n", "", (1.0,)),
-        ("temperatures: 0.5\n", "", (0.5,)),
-    ],
-)
-def test_temperatures(header: str, prompt: str, temperatures: tuple[float, ...]) -> None:
-    assert only(f"prompt: b{prompt}", header).temperatures == temperatures
+@pytest.mark.parametrize(("header", "prompt", "temperatures"), CASES["temperatures"])
+def test_temperatures(header: str, prompt: str, temperatures: list[float]) -> None:
+    assert list(only(f"prompt: b{prompt}", header).temperatures) == temperatures
 
 
-@pytest.mark.parametrize(("values", "kept"), [("[0, 0.0]", (0.0,)), ("[1, 0.5, 1]", (1.0, 0.5))])
-def test_temperature_named_twice_is_asked_once(values: str, kept: tuple[float, ...]) -> None:
+@pytest.mark.parametrize(("values", "kept"), CASES["twice"])
+def test_temperature_named_twice_is_asked_once(values: str, kept: list[float]) -> None:
     blueprint, found = read("id: a, prompt: b", header=f"temperatures: {values}\n")
     assert found == ["temperature-twice header"]
-    assert blueprint.temperatures == kept
+    assert list(blueprint.temperatures) == kept
 
 
-@pytest.mark.parametrize(
-    "keys",
-    [
-        "prompt: b, points: [c], expect: [d]",
-        "prompt: b, promptText: c, should: [d]",
-        "prompt: b, ideal: c, idealResponse: d, should: [e]",
-        "prompt: b, weight: 1, multiplier: 2, should: [e]",
-        "prompt: b, should: [{text: c, point: d}]",
-        "prompt: b, should: [{fn: contains, arg: d, fnArgs: e}]",
-        "prompt: b, should: [{text: c, weight: 1, multiplier: 2}]",
-    ],
-)
+@pytest.mark.parametrize("keys", CASES["second_names"])
 def test_second_name_of_one_thing_is_not_lost_in_silence(keys: str) -> None:
     found = [one.code for one in read_blueprint(f"{HEADER}---\n- {{id: a, {keys}}}", "a").findings]
     assert found == ["unknown-key"]

@@ -16,7 +16,7 @@ from dtef_pipeline.drift.models import compute_model_drift
 from dtef_pipeline.drift.rule import build_rule_table
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.rubric.rubric_drift import WATCHED
-from tests.dtef_pipeline.rubric.score_tables import scores_of
+from tests.dtef_pipeline.rubric.scored_rows import scores_of
 
 NIGHTS = [f"2026-01-{night:02d}" for night in range(1, 15)]
 PROMPTS = [f"p{prompt}" for prompt in range(30)]

@@ -21,7 +21,7 @@ from dtef_pipeline.rubric.run_comparison import (
     find_moved_prompts,
     has_regression,
 )
-from tests.dtef_pipeline.rubric.score_tables import runs_of, scores_of
+from tests.dtef_pipeline.rubric.scored_rows import runs_of, scores_of
 
 
 def run_of(values: dict[str, list[float | None]], snapshot: str = "s1", **rest: Any) -> list[dict[str, Any]]:

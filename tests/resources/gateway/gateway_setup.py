@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dtef_pipeline.asking.models import ModelSpec
@@ -40,12 +39,6 @@ def gateway(store: ResponseStore, **settings: Any) -> Gateway:
         "breaker": BreakerRules(cool_down=0.01, longest=0.05),
     }
     return Gateway(store, **{**defaults, **settings})
-
-
-def await_at_least(least: int, count: Callable[[], int]) -> None:
-    deadline = time.monotonic() + 60
-    while count() < least and time.monotonic() < deadline:
-        time.sleep(0.005)
 
 
 def ask(store: ResponseStore, fault: FaultPlan, **settings: Any) -> tuple[Outcome, FakeLLM]:

@@ -17,7 +17,8 @@ from resources.responses.store import ResponseStore
 from tests.conftest import ROOT
 from tests.fake_llm_server import FakeLLM, Fault, always
 from tests.made.responses import stored
-from tests.resources.gateway.gateway_setup import await_at_least, gateway, model, requests
+from tests.resources.gateway.gateway_setup import gateway, model, requests
+from tests.waiting import wait_until
 
 RUN = """
     import sys
@@ -41,7 +42,7 @@ class TestInterruption:
         path = tmp_path / "responses.sqlite"
         with FakeLLM(latency=0.02) as server:
             run = start(path, server)
-            await_at_least(60, lambda: server.answered)
+            wait_until(lambda: server.answered >= 60)
             run.send_signal(signal.SIGKILL)
             run.communicate()
             server.await_nobody()
@@ -58,7 +59,7 @@ class TestInterruption:
         path = tmp_path / "responses.sqlite"
         with FakeLLM(latency=1.0) as server:
             run = start(path, server)
-            await_at_least(IN_FLIGHT, lambda: len(server.calls))
+            wait_until(lambda: len(server.calls) >= IN_FLIGHT)
             run.send_signal(signal.SIGINT)
             _, errors = run.communicate(timeout=60)
             assert "KeyboardInterrupt" in errors
@@ -76,7 +77,7 @@ class TestInterruption:
             run = start(tmp_path / "responses.sqlite", server, timeout=600, grace=600)
             watchdog = threading.Timer(90, run.kill)
             watchdog.start()
-            await_at_least(IN_FLIGHT, lambda: len(server.calls))
+            wait_until(lambda: len(server.calls) >= IN_FLIGHT)
             run.send_signal(signal.SIGINT)
             assert run.stderr is not None
             # Read up to the line that invites the second one.

@@ -18,7 +18,8 @@ from resources.responses.store import ResponseStore
 from tests.fake_llm_server import FakeLLM
 from tests.made.responses import stored
 from tests.resources import forked
-from tests.resources.gateway.gateway_setup import await_at_least, gateway, model, requests
+from tests.resources.gateway.gateway_setup import gateway, model, requests
+from tests.waiting import wait_until
 
 COUNT = 120
 
@@ -59,7 +60,7 @@ class TestTwoProcesses:
     def test_what_a_killed_run_had_claimed_is_taken_over(self, location: str) -> None:
         with FakeLLM(latency=0.1) as server:
             (killed, other), counted = start_two(location, server)
-            await_at_least(60, lambda: server.answered)
+            wait_until(lambda: server.answered >= 60)
             killed.kill()
             killed.join()
             failed, asked, replayed = counted.get(timeout=120)

@@ -18,6 +18,7 @@ from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
 from resources.sandbox.levels import LEVELS
 from resources.sandbox.run import choose_level, run_checks
 from tests.conftest import ROOT
+from tests.waiting import wait_until
 
 HOSTILE = tomllib.loads(Path(__file__).with_name("hostile.toml").read_text(encoding="utf-8"))
 DEEDS, PROGRAMS = HOSTILE["deeds"], HOSTILE["programs"]
@@ -156,14 +157,6 @@ def processes_with(mark: str) -> list[int]:
     return found
 
 
-def left_running(mark: str) -> list[int]:
-    """Processes with the mark that do not end by themselves soon."""
-    end = time.monotonic() + PATIENCE
-    while (found := processes_with(mark)) and time.monotonic() < end:
-        time.sleep(0.02)
-    return found
-
-
 def test_hostile_programs_are_stopped(results: dict[str, CheckResult], level: str) -> None:
     assert results["deeds"].status == "passed", results["deeds"]
     wrong = {name: one for name, one in results.items() if name != "deeds" and one.status not in PROGRAMS[name]["may_end"]}
@@ -173,7 +166,7 @@ def test_hostile_programs_are_stopped(results: dict[str, CheckResult], level: st
 
 @pytest.mark.usefixtures("results")
 def test_they_leave_nothing_behind(level: str, outside: Outside, grown: list[float]) -> None:
-    assert left_running(outside.mark) == []
+    assert wait_until(lambda: not processes_with(outside.mark), PATIENCE)
     assert grown[-1] < 200
     assert outside.left() == []
     assert outside.state() == outside.before
@@ -236,11 +229,8 @@ def test_keys_in_the_environment_are_not_seen_and_nobody_is_left_when_the_parent
     try:
         assert parent.stdout is not None
         assert parent.stdout.readline() == b"passed\n"
-        end = time.monotonic() + 60
-        while not processes_with(mark) and time.monotonic() < end:
-            time.sleep(0.02)
-        assert len(processes_with(mark)) == 1
+        assert wait_until(lambda: len(processes_with(mark)) == 1)
     finally:
         parent.kill()
         parent.communicate()
-    assert left_running(mark) == []
+    assert wait_until(lambda: not processes_with(mark), PATIENCE)

@@ -6,13 +6,11 @@ import random
 from collections.abc import Callable, Sequence
 from functools import cache
 from statistics import stdev
-from typing import Any
 
 import pytest
 from pokerkit import Automation, BettingStructure, Deck, Mode, Opening, StandardHighHand, State, Street
 
-from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Count, Illegal, find_baseline, make_baseline_rng
+from dtef_pipeline.games.contract import Count, Illegal
 from dtef_pipeline.games.holdem.betting import (
     BET_SIZES,
     BETS_ALLOWED,
@@ -30,7 +28,10 @@ from dtef_pipeline.games.holdem.betting import (
 from dtef_pipeline.games.holdem.limit_holdem import LimitHoldem, normalise_betting_command, of_manifest
 from dtef_pipeline.games.manifest import read_manifest
 from tests.conftest import ROOT
-from tests.made.voted import shared_cases
+from tests.made.made_games import apply_commands, play_out
+from tests.made.shared_cases import cases, cases_beside
+
+CASES = cases_beside(__file__)
 
 MANIFEST = ROOT / "data" / "scenarios" / "poker" / "limit-holdem.yaml"
 
@@ -40,20 +41,9 @@ def limit_holdem() -> LimitHoldem:
     return of_manifest(read_manifest(MANIFEST))
 
 
-def played(seed: int, *baselines: str) -> HoldemHand:
-    """A hand of two baselines, played to its end through the contract."""
-    scenario = limit_holdem()
-    players = [(find_baseline(scenario, name), make_baseline_rng(seed, seat)) for seat, name in enumerate(baselines)]
-    state = scenario.reset(seed)
-    while (seat := scenario.seat_to_move(state)) is not None:
-        chooses, rng = players[seat]
-        state = scenario.step(state, seat, chooses(state, seat, rng))
-    return state
-
-
 def won(seed: int, *baselines: str) -> tuple[float, ...]:
     """Net chips by seat."""
-    result = limit_holdem().result(played(seed, *baselines))
+    result = limit_holdem().result(play_out(limit_holdem(), seed, *baselines))
     assert result is not None
     return result.rewards
 
@@ -67,14 +57,8 @@ def with_cards(own: str, other: str, board: str) -> HoldemHand:
     return HoldemHand(dealt + rest)
 
 
-def after_commands(state: Any, commands: Sequence[str]) -> Any:
-    """The state after commands of whoever's turn it is."""
-    scenario = limit_holdem()
-    for command in commands:
-        seat = scenario.seat_to_move(state)
-        assert seat is not None
-        state = scenario.step(state, seat, command)
-    return state
+def after_commands(state: HoldemHand, commands: Sequence[str]) -> HoldemHand:
+    return apply_commands(limit_holdem(), state, *commands)
 
 
 def walk(seed: int, choose: Callable[[HoldemHand, random.Random], str] | None = None) -> list[HoldemHand]:
@@ -190,59 +174,21 @@ class TestWhatASeatIsTold:
 
 
 class TestHowTextsAreRead:
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "raise",
-            "Raise",
-            "RAISES",
-            "raise to 4",
-            "raise to $4",
-            "raise 2 chips",
-            "re-raise",
-            "I raise.",
-            "`raise`",
-            "raise by 2 more chips",
-        ],
-    )
+    @pytest.mark.parametrize("text", CASES["raises"])
     def test_spellings_of_raise_are_one_command(self, text: str) -> None:
         assert normalise_betting_command(text) == "raise"
 
-    @pytest.mark.parametrize(
-        "text", ["raise if he bets", "check or raise", "all-in", "rebet", "recall", "re-fold", "raise 1e9", "", "raise" * 100]
-    )
+    @pytest.mark.parametrize("text", [*CASES["other"], "raise" * 100])
     def test_other_texts_are_no_command(self, text: str) -> None:
         assert normalise_betting_command(text) not in ("fold", "check", "call", "bet", "raise")
 
-    @pytest.mark.parametrize(
-        ("before", "said", "reason"),
-        [
-            ([], "bet", "There is a bet on this street already: one more is called a raise; allowed: fold, call, raise."),
-            ([], "check", "There is a bet to call, so you cannot check; allowed: fold, call, raise."),
-            (
-                ["call", "check"],
-                "raise 4",
-                "There is no bet on this street: the first one is called a bet; allowed: check, bet.",
-            ),
-            (["call", "check"], "call 2", "There is nothing to call; allowed: check, bet."),
-            (["call", "check"], "fold", "There is nothing to call, so there is no reason to fold; allowed: check, bet."),
-            (["raise"] * 3, "raise", "There are 4 bets on this street already, and no more are allowed; allowed: fold, call."),
-            (
-                [],
-                "all-in",
-                "That is no command of fixed-limit hold'em, where the size of every bet is fixed; allowed: fold, call, raise.",
-            ),
-        ],
-    )
+    @pytest.mark.parametrize(("before", "said", "reason"), CASES["illegal"])
     def test_an_illegal_command_is_reported_with_the_reason(self, before: list[str], said: str, reason: str) -> None:
         hand = after_commands(with_cards(*ROYAL), before)
         assert hand.turn is not None
         found = limit_holdem().read(f"Let me see.\nACTION: {said}", hand, hand.turn)
         assert isinstance(found, Illegal)
         assert (found.reason, found.kind) == (reason, "illegal")
-
-    def test_a_seat_whose_turn_it_is_not_plays_nothing(self) -> None:
-        assert limit_holdem().read("ACTION: call", with_cards(*ROYAL), 1) == Illegal("It is not your turn.")
 
 
 class TestWhatIsCounted:
@@ -349,15 +295,6 @@ class TestBaselines:
         assert tight(after_commands(hand, ["check", "bet"]), 1, random.Random(1)) == facing
 
 
-class TestItsManifest:
-    def test_settings_and_seats_that_it_does_not_know_are_refused(self) -> None:
-        manifest = read_manifest(MANIFEST)
-        with pytest.raises(ConfigError, match=r"poker/limit-holdem: got settings price; allowed: none"):
-            of_manifest(manifest.model_copy(update={"settings": {"price": "second"}}))
-        with pytest.raises(ConfigError, match=r"poker/limit-holdem: got 1 seats; allowed: 2, the button first"):
-            of_manifest(manifest.model_copy(update={"seats": ["A"]}))
-
-
 HANDS = 150
 
 
@@ -381,20 +318,15 @@ def test_commands_that_are_not_allowed_are_refused(commands: list[str], command:
         apply_command(after_commands(deal_new_hand(1), commands), command)
 
 
-def test_only_the_seat_to_act_may_step() -> None:
-    scenario = limit_holdem()
-    with pytest.raises(ValueError, match="got 'call' from seat 1; allowed: seat 0, whose turn it is"):
-        scenario.step(scenario.reset(1), 1, "call")
-
-
 def test_decks_of_the_vectors() -> None:
-    for case in shared_cases("poker_deck"):
+    for case in cases("votes", "poker_deck"):
         assert list(shuffle_deck(case["in"]["seed"])[: case["in"]["first"]]) == case["out"], case["id"]
 
 
 def test_hands_of_the_vectors() -> None:
-    for case in shared_cases("poker_hand"):
-        hand = played(case["in"]["seed"], *(f"always-{policy}" for policy in case["in"]["policies"].split(",")))
+    for case in cases("votes", "poker_hand"):
+        policies = [f"always-{policy}" for policy in case["in"]["policies"].split(",")]
+        hand = play_out(limit_holdem(), case["in"]["seed"], *policies)
         result = limit_holdem().result(hand)
         assert result is not None
         assert [[action.seat, action.command] for action in hand.actions] == case["out"]["actions"], case["id"]
@@ -402,7 +334,7 @@ def test_hands_of_the_vectors() -> None:
 
 
 def test_comparisons_of_the_vectors() -> None:
-    for case in shared_cases("poker_compare"):
+    for case in cases("votes", "poker_compare"):
         one, other, board = (two_letters(case["in"][part]) for part in ("a", "b", "board"))
         assert compare_hands(one, other, board) == case["out"], case["id"]
         assert compare_hands(other, one, board) == -case["out"], case["id"]
@@ -413,6 +345,6 @@ def two_letters(cards: str) -> tuple[str, ...]:
 
 
 def test_what_one_wins_the_other_loses_in_every_hand() -> None:
-    hands = [won(seed, "random", "random") for seed in range(shared_cases("poker_zero_sum")[0]["in"]["hands"])]
+    hands = [won(seed, "random", "random") for seed in range(cases("votes", "poker_zero_sum")[0]["in"]["hands"])]
     assert all(first + second == 0 for first, second in hands)
     assert any(first for first, _ in hands)

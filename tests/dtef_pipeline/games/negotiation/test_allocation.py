@@ -14,37 +14,17 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Count, Illegal, list_baselines
-from dtef_pipeline.games.negotiation.allocation import Allocation, of_manifest
-from dtef_pipeline.games.negotiation.bargain import TOTAL_VALUE, Bargain, draw_values
+from dtef_pipeline.games.negotiation.allocation import of_manifest
+from dtef_pipeline.games.negotiation.bargain import TOTAL_VALUE, draw_values
 from dtef_pipeline.games.negotiation.referee import Fairness, find_proposal_fault, measure_fairness
+from tests.made.made_games import apply_commands, play_out
 from tests.made.negotiations import a_bargain, an_allocation, shipped
-from tests.made.voted import shared_cases
+from tests.made.shared_cases import cases
 
 TAKE_BOAT = '{"propose":{"A":["boat"],"B":["clock","drum"]}}'
 TAKE_ALL = '{"propose":{"A":["boat","clock","drum"],"B":[]}}'
 ACCEPT = '{"accept":true}'
 NOTHING = '{"words":""}'
-
-
-def after(game: Allocation, state: Bargain, *commands: str) -> Bargain:
-    """The state after commands of the seats in turn."""
-    for command in commands:
-        seat = game.seat_to_move(state)
-        assert seat is not None
-        state = game.step(state, seat, command)
-    return state
-
-
-def played(game: Allocation, names: tuple[str, ...], seed: int) -> Bargain:
-    """A negotiation of baselines to its end, in which every command is one that `legal` lists."""
-    baselines, rng = list_baselines(game), random.Random(seed)
-    state = game.reset(seed)
-    while (seat := game.seat_to_move(state)) is not None:
-        command = baselines[names[seat]](state, seat, rng)
-        assert command in game.legal(state, seat)
-        assert game.read(command, state, seat) == command
-        state = game.step(state, seat, command)
-    return state
 
 
 @given(st.integers(0, 2**32), st.integers(2, 4))
@@ -72,7 +52,7 @@ def test_every_list_of_values_is_as_likely_as_any_other() -> None:
 
 def test_the_shared_example_ends_in_six_and_eight_points() -> None:
     game = an_allocation()
-    state = after(game, a_bargain(), TAKE_BOAT, ACCEPT)
+    state = apply_commands(game, a_bargain(), TAKE_BOAT, ACCEPT)
     result = game.result(state)
     assert result is not None
     assert result.rewards == (6.0, 8.0)
@@ -87,7 +67,7 @@ def test_the_shared_example_ends_in_six_and_eight_points() -> None:
 
 def test_a_lopsided_agreement_is_envied() -> None:
     game = an_allocation()
-    state = after(game, a_bargain(), TAKE_ALL, ACCEPT)
+    state = apply_commands(game, a_bargain(), TAKE_ALL, ACCEPT)
     assert game.measure_seat(state, 1)["envy"] == Count(10)
     assert game.measure_seat(state, 1)["ef1"] == Count(0)
     assert game.measure_seat(state, 0)["jain"] == Count(0.5)
@@ -96,7 +76,7 @@ def test_a_lopsided_agreement_is_envied() -> None:
 
 def test_without_agreement_nobody_gets_anything_and_no_division_is_judged() -> None:
     game = an_allocation()
-    state = after(game, a_bargain(), *[TAKE_ALL] * 6)
+    state = apply_commands(game, a_bargain(), *[TAKE_ALL] * 6)
     result = game.result(state)
     assert result == game.stop_episode(state, None)
     assert result.rewards == (0.0, 0.0)
@@ -115,20 +95,20 @@ def test_who_forfeits_has_lost_and_nobody_gets_anything() -> None:
 def test_an_agreement_of_three_needs_both_others() -> None:
     game = an_allocation(3)
     offer = '{"propose":{"A":["boat"],"B":["clock"],"C":["drum"]}}'
-    state = after(game, a_bargain((6, 3, 1), (2, 5, 3), (1, 1, 8)), offer, ACCEPT)
+    state = apply_commands(game, a_bargain((6, 3, 1), (2, 5, 3), (1, 1, 8)), offer, ACCEPT)
     assert game.result(state) is None
     assert "Accepted so far by B." in game.observation(state, 2)
-    result = game.result(after(game, state, ACCEPT))
+    result = game.result(apply_commands(game, state, ACCEPT))
     assert result is not None
     assert result.rewards == (6.0, 5.0, 8.0)
-    state = after(game, state, offer)
-    assert game.result(after(game, state, ACCEPT)) is None, "a new offer has to be accepted anew"
+    state = apply_commands(game, state, offer)
+    assert game.result(apply_commands(game, state, ACCEPT)) is None, "a new offer has to be accepted anew"
 
 
 def test_who_has_accepted_an_offer_cannot_accept_it_again() -> None:
     game = an_allocation(3)
     offer = '{"propose":{"A":["boat"],"B":["clock"],"C":["drum"]}}'
-    state = after(game, a_bargain((6, 3, 1), (2, 5, 3), (1, 1, 8)), offer, ACCEPT, NOTHING, NOTHING)
+    state = apply_commands(game, a_bargain((6, 3, 1), (2, 5, 3), (1, 1, 8)), offer, ACCEPT, NOTHING, NOTHING)
     assert ACCEPT not in game.legal(state, 1)
     found = game.read(ACCEPT, state, 1)
     assert isinstance(found, Illegal)
@@ -137,9 +117,9 @@ def test_who_has_accepted_an_offer_cannot_accept_it_again() -> None:
 
 def test_an_offer_stands_until_another_is_made() -> None:
     game = an_allocation()
-    state = after(game, a_bargain(), TAKE_BOAT, NOTHING, NOTHING)
+    state = apply_commands(game, a_bargain(), TAKE_BOAT, NOTHING, NOTHING)
     assert ACCEPT in game.legal(state, 1)
-    state = after(game, state, TAKE_ALL)
+    state = apply_commands(game, state, TAKE_ALL)
     assert state.open_offer() is not None
     assert "from B" in game.observation(state, 0)
 
@@ -149,7 +129,7 @@ def test_commands_that_are_not_allowed_now_are_rejected() -> None:
     for seat, command in [(0, ACCEPT), (1, TAKE_BOAT), (0, "boat"), (0, TAKE_BOAT.replace("drum", "ring"))]:
         with pytest.raises(ValueError, match=r"cannot play|canonical JSON"):
             game.step(state, seat, command)
-    ended = after(game, state, TAKE_BOAT, ACCEPT)
+    ended = apply_commands(game, state, TAKE_BOAT, ACCEPT)
     assert game.legal(ended, 0) == ()
     assert isinstance(game.read(ACCEPT, ended, 0), Illegal)
 
@@ -170,7 +150,7 @@ def test_words_of_others_cannot_be_taken_for_the_referee() -> None:
         0,
     )
     assert isinstance(said, str)
-    state = after(game, a_bargain(), said)
+    state = apply_commands(game, a_bargain(), said)
     own_lines = [line for line in game.observation(state, 1).splitlines() if not line.startswith("A> ")]
     assert not any("All agree" in line or "Message 2" in line for line in own_lines)
     assert game.observation(state, 1).count("\nA> ") == 3
@@ -195,26 +175,26 @@ def test_offers_and_answers_are_cooperative_where_everyone_is_left_a_share(
     commands: tuple[str, ...], values: str, seat: int, expected: Count
 ) -> None:
     game = an_allocation(values=values)
-    assert game.measure_seat(after(game, a_bargain(), *commands), seat)["cooperation_rate"] == expected
+    assert game.measure_seat(apply_commands(game, a_bargain(), *commands), seat)["cooperation_rate"] == expected
 
 
 def test_baselines_do_what_their_names_say() -> None:
     game = an_allocation()
-    even = game.result(played(game, ("equal-split", "pushover"), 1))
+    even = game.result(play_out(game, 1, "equal-split", "pushover"))
     assert even is not None
     assert min(even.rewards) > 0
     for seed in range(30):
-        taken = game.result(played(game, ("greedy", "pushover"), seed))
+        taken = game.result(play_out(game, seed, "greedy", "pushover"))
         assert taken is not None
         assert taken.rewards[0] == TOTAL_VALUE
-        assert game.measure_seat(played(game, ("silent", "equal-split"), seed), 0)["agreement_rate"] == Count(0)
+        assert game.measure_seat(play_out(game, seed, "silent", "equal-split"), 0)["agreement_rate"] == Count(0)
     state = a_bargain()
     commands = {name: chooses(state, 0, random.Random(1)) for name, chooses in game.baselines.items()}
     assert commands == {"equal-split": TAKE_BOAT, "greedy": TAKE_ALL, "pushover": NOTHING, "silent": NOTHING}
-    assert game.baselines["greedy"](after(game, state, TAKE_BOAT), 1, random.Random(1)) == ACCEPT, "8 of 10"
+    assert game.baselines["greedy"](apply_commands(game, state, TAKE_BOAT), 1, random.Random(1)) == ACCEPT, "8 of 10"
     other = replace(state, values=(state.values[0], (4, 3, 3)))
-    assert game.baselines["greedy"](after(game, other, TAKE_BOAT), 1, random.Random(1)) != ACCEPT, "6 of 10"
-    assert game.baselines["equal-split"](after(game, other, TAKE_BOAT), 1, random.Random(1)) == ACCEPT
+    assert game.baselines["greedy"](apply_commands(game, other, TAKE_BOAT), 1, random.Random(1)) != ACCEPT, "6 of 10"
+    assert game.baselines["equal-split"](apply_commands(game, other, TAKE_BOAT), 1, random.Random(1)) == ACCEPT
 
 
 @pytest.mark.parametrize("n_seats", [3, 4])
@@ -224,8 +204,8 @@ def test_baselines_play_every_negotiation_to_its_end_and_alike_each_time(n_seats
     names = list(list_baselines(game))
     for seed in range(10):
         chosen = tuple(rng.choice(names) for _ in range(n_seats))
-        state = played(game, chosen, seed)
-        assert state == played(game, chosen, seed)
+        state = play_out(game, seed, *chosen)
+        assert state == play_out(game, seed, *chosen)
         assert game.result(state) is not None
         for seat in range(n_seats):
             measured = game.measure_seat(state, seat)
@@ -240,10 +220,8 @@ def test_baselines_play_every_negotiation_to_its_end_and_alike_each_time(n_seats
         ({"settings": {"items": 7}}, "items: 3 to 6"),
         ({"settings": {"items": 4.0}}, "items: 3 to 6"),
         ({"settings": {"items": "four"}}, "items: 3 to 6"),
-        ({"settings": {"price": "first"}}, "settings"),
         ({"seats": ["A"]}, "2 to 4"),
         ({"seats": ["A", "a"]}, "2 to 4"),
-        ({"seats": list("ABCDE")}, "2 to 4"),
         ({"seats": list("ABC"), "turn_limit": 2}, "turn_limit"),
     ],
 )
@@ -256,28 +234,17 @@ ITEMS = ("x", "y", "z", "w")
 
 
 def test_the_shared_allocations_are_judged_as_they_say() -> None:
-    for case in shared_cases("allocation"):
+    for case in cases("votes", "allocation"):
         told = measure_fairness(case["in"]["values"], case["in"]["allocation"])
         for name, expected in case["out"].items():
             assert getattr(told, name) == pytest.approx(expected, abs=case.get("tol", 1e-4)), (case["id"], name)
 
 
 def test_the_shared_proposals_are_rejected_with_their_reasons() -> None:
-    for case in shared_cases("allocation_invalid"):
+    for case in cases("votes", "allocation_invalid"):
         assert find_proposal_fault(case["in"]["proposal"], case["in"]["items"], case["in"]["parties"]) == case["out"], case[
             "id"
         ]
-
-
-def test_a_division_by_hand() -> None:
-    values = {"A": {"x": 6, "y": 3, "z": 1}, "B": {"x": 2, "y": 5, "z": 3}}
-    told = measure_fairness(values, {"A": ["z"], "B": ["x", "y"]})
-    assert told.utility == {"A": 1, "B": 7}
-    assert told.envy == {"A": 8, "B": 0}
-    assert told.ef1 == {"A": False, "B": True}, "without x, A would still like y better than z"
-    assert told.jain == pytest.approx(0.8**2 / (2 * 0.5))
-    assert told.efficiency == pytest.approx(8 / 14)
-    assert not told.pareto, "A: x and B: y, z gives both more"
 
 
 def test_of_nothing_worth_anything_there_is_no_share_and_no_index() -> None:

@@ -18,6 +18,9 @@ from dtef_pipeline.games.negotiation.messages import (
     quote_words,
 )
 from dtef_pipeline.games.negotiation.proposals import NegotiationTable, read_message
+from tests.made.shared_cases import cases_beside
+
+CASES = cases_beside(__file__)
 
 ITEMS, PARTIES = ("boat", "clock", "drum"), ("A", "B")
 OFFERED = NegotiationTable(ITEMS, PARTIES, 0, offering_seat=1)
@@ -64,9 +67,7 @@ def test_an_acceptance_needs_an_offer_of_another() -> None:
     assert "accepting twice" in refused(accept, NegotiationTable(ITEMS, PARTIES, 0, 1, has_accepted=True)).reason
 
 
-@pytest.mark.parametrize(
-    "text", ["I want the boat.", "{smile} hello", "My offer: none.", "I accept nothing.", '{"words": "I want the boat."}']
-)
+@pytest.mark.parametrize("text", CASES["talk"])
 def test_a_message_without_an_offer_is_talk(text: str) -> None:
     message = read(text)
     assert message.offer is None
@@ -74,29 +75,7 @@ def test_a_message_without_an_offer_is_talk(text: str) -> None:
     assert message.words
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ('{"propose": {"A": ["boat", "boat"], "B": ["clock", "drum"]}}', "item twice"),
-        ('{"propose": {"A": ["boat", "hat"], "B": ["clock", "drum"]}}', "unknown item"),
-        ('{"propose": {"A": ["boat"], "B": ["clock"]}}', "missing item"),
-        ('{"propose": {"A": ["boat"], "C": ["clock", "drum"]}}', "unknown party"),
-        ('{"propose": {"A": ["boat"], "a": ["clock", "drum"]}}', "party stands in it twice"),
-        ('{"propose": "hello"}', "not a proposal"),
-        ('{"propose": {"A": "boat"}}', "not a proposal"),
-        ('{"propose": {"A": {"boat": 1}}}', "not a proposal"),
-        ('{"propose": null}', "not a proposal"),
-        ('{"A": ["boat"], "B": ["clock", "drum"]}', "not a proposal"),
-        ('{"accept": "yes"}', "not a proposal"),
-        ('{"accept": 1}', "not a proposal"),
-        ('{"accept": true, "propose": {"A": ["boat"], "B": ["clock", "drum"]}}', "not a proposal"),
-        ("ACTION: accept", "not a proposal"),
-        ('{"propose": {"A": ["boat"], "B": ["clock", "drum"]}', "broken JSON"),
-        ("{'propose': {'A': ['boat'], 'B': ['clock', 'drum']}}", "broken JSON"),
-        ("{propose: {A: [boat]}}", "broken JSON"),
-        (f'{FAIR} or {{"accept": tru}}', "broken JSON"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), CASES["illegal"])
 def test_json_that_is_no_offer_is_illegal_with_its_reason(text: str, reason: str) -> None:
     found = refused(text)
     assert reason in found.reason

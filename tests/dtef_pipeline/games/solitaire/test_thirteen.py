@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Count, GameResult, Illegal, list_baselines, make_baseline_rng
+from dtef_pipeline.games.contract import Count, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
 from dtef_pipeline.games.solitaire.tableau import (
     CARDS,
@@ -30,7 +30,10 @@ from dtef_pipeline.games.solitaire.thirteen import (
     of_manifest,
 )
 from tests.conftest import ROOT
-from tests.made.voted import shared_cases
+from tests.made.made_games import play_out
+from tests.made.shared_cases import cases, cases_beside
+
+CASES = cases_beside(__file__)
 
 
 def distance_without_shortcuts(table: Tableau, most: int = 20_000) -> int | None:
@@ -211,13 +214,6 @@ def played(seed: int, *texts: str) -> ThirteenState:
     return state
 
 
-def played_by(name: str, seed: int) -> ThirteenState:
-    chooses, rng, state = list_baselines(GAME)[name], make_baseline_rng(seed, 0), GAME.reset(seed)
-    while GAME.seat_to_move(state) is not None:
-        state = GAME.step(state, 0, chooses(state, 0, rng))
-    return state
-
-
 def in_place(table: Tableau, steps: int = 0) -> ThirteenState:
     return ThirteenState(table, table, steps=steps)
 
@@ -231,23 +227,23 @@ def table_and_commands(state: ThirteenState) -> dict[str, Any]:
 
 
 def test_shared_cases_of_the_start_and_of_play() -> None:
-    for case in (*shared_cases("solitaire_start"), *shared_cases("solitaire_play")):
+    for case in (*cases("votes", "solitaire_start"), *cases("votes", "solitaire_play")):
         assert table_and_commands(played(case["in"]["seed"], *case["in"].get("commands", ()))) == case["out"], case["id"]
 
 
 def test_shared_cases_of_the_shuffle() -> None:
-    for case in shared_cases("shuffle"):
+    for case in cases("votes", "shuffle"):
         table = GAME.reset(case["in"]["seed"]).table
         assert [card for pile in (*table.columns, table.stock) for card in pile] == case["out"], case["id"]
 
 
 def test_shared_cases_of_the_optimum() -> None:
-    for case in shared_cases("solitaire_optimal"):
+    for case in cases("votes", "solitaire_optimal"):
         assert optimum(case["in"]["seed"]) == case["out"], case["id"]
 
 
 def test_shared_cases_of_illegal_commands() -> None:
-    for case in shared_cases("solitaire_illegal"):
+    for case in cases("votes", "solitaire_illegal"):
         found = GAME.read(f"ACTION: {case['in']['command']}", GAME.reset(case["in"]["seed"]), 0)
         assert isinstance(found, Illegal)
         assert found.kind == "illegal"
@@ -257,8 +253,6 @@ def test_shared_cases_of_illegal_commands() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"settings": {"suits": 2}}, "solitaire/thirteen: settings: got suits; allowed: none"),
-        ({"seats": ["A", "B"]}, "solitaire/thirteen: seats: got 2; allowed: 1"),
         ({"turn_limit": 59}, "solitaire/thirteen: turn_limit: got 59; allowed: 60 or more"),
     ],
 )
@@ -300,23 +294,7 @@ def test_a_hint_says_when_nothing_helps() -> None:
     assert GAME.step(late, 0, "hint").hint == "nothing solves the game within the commands that are left: it takes 23"
 
 
-@pytest.mark.parametrize(
-    ("text", "command"),
-    [
-        ("ACTION: Move Q♠ → column 1", "move 12->c1"),
-        ("I move the queen of hearts from c2 onto c1.", "move 12->c1"),
-        ("move Q to c1", "move 12->c1"),
-        ("move 12♠ → c1", "move 12->c1"),
-        ("ACTION: Move the 12 of hearts to c1", "move 12->c1"),
-        ("ACTION: 12h → c1", "move 12->c1"),
-        ("I think of the waste.\n12♥\ufe0f onto column 1.", "move 12->c1"),
-        ("12♠ to c1 is too early.\nI draw", "draw"),
-        ("Let us **draw**", "draw"),
-        ("ACTION: hint", "hint"),
-        ("ACTION: resign", "resign"),
-        ("I won't resign, I draw", "draw"),
-    ],
-)
+@pytest.mark.parametrize(("text", "command"), CASES["commands"])
 def test_a_command_may_be_spelled_in_many_ways(text: str, command: str) -> None:
     assert GAME.read(text, GAME.reset(1), 0) == command
 
@@ -333,21 +311,7 @@ def test_every_rank_has_its_number() -> None:
         assert numbers == [f"move {n}->foundation" for n in range(1, 14) for _ in range(2)], suit
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "reason"),
-    [
-        ("move 4->foundation", "illegal", "not the next card"),
-        ("ACTION: move 4->foundation, as it is low", "illegal", "not the next card"),
-        ("ACTION: recycle", "illegal", "the stock is not empty"),
-        ("ACTION: fly", "illegal", "unknown command"),
-        ("fly", "unparsed", "no command was found"),
-        ("I will not resign", "unparsed", "no command was found"),
-        ("ACTION: draw or hint", "unparsed", "several commands"),
-        ("ACTION: 4♠ to the foundation", "illegal", "not the next card"),
-        ("12 to c1 is too early", "unparsed", "no command was found"),
-        ("I can't play this", "refused", "the reply declines"),
-    ],
-)
+@pytest.mark.parametrize(("text", "kind", "reason"), CASES["faults"])
 def test_a_text_without_a_legal_command_is_answered_with_the_reason(text: str, kind: str, reason: str) -> None:
     found = GAME.read(text, GAME.reset(1), 0)
     assert isinstance(found, Illegal)
@@ -379,7 +343,7 @@ def test_who_resigns_or_forfeits_has_not_solved_it() -> None:
 
 def test_what_a_game_counts() -> None:
     solved = {"completion_rate": Count(1), "steps_over_optimal": Count(0), "steps_over_optimal_charged": Count(0)}
-    assert GAME.measure_seat(played_by("optimal", 1), 0) == {"moves": Count(23), "hints": Count(0), **solved}
+    assert GAME.measure_seat(play_out(GAME, 1, "optimal"), 0) == {"moves": Count(23), "hints": Count(0), **solved}
     given_up = {"moves": Count(1), "hints": Count(1), "completion_rate": Count(0), "steps_over_optimal_charged": Count(37)}
     assert GAME.measure_seat(played(1, "hint", "draw", "resign"), 0) == given_up
     assert GAME.measure_seat(played(0, "draw"), 0) == {"moves": Count(1), "hints": Count(0)}
@@ -392,8 +356,8 @@ def test_what_a_game_counts() -> None:
 
 
 def test_shared_cases_of_the_steps_over_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
-    solved = played_by("optimal", 1)
-    for case in shared_cases("steps_over_optimal"):
+    solved = play_out(GAME, 1, "optimal")
+    for case in cases("votes", "steps_over_optimal"):
         counts = []
         for steps, best in zip(case["in"]["steps"], case["in"]["optimal"], strict=True):
             monkeypatch.setattr("dtef_pipeline.games.solitaire.thirteen.find_solution", lambda _, n=best: ("",) * n)
@@ -404,7 +368,7 @@ def test_shared_cases_of_the_steps_over_the_optimum(monkeypatch: pytest.MonkeyPa
 
 def test_of_120_deals_greedy_solves_3_patient_14_and_chance_about_a_third() -> None:
     wins = {
-        name: sum(played_by(name, seed).table.is_solved for seed in range(120))
+        name: sum(play_out(GAME, seed, name).table.is_solved for seed in range(120))
         for name in ("greedy", "first-legal", "patient", "random")
     }
     assert wins == {"greedy": 3, "first-legal": 3, "patient": 14, "random": 34}
@@ -415,6 +379,6 @@ def test_of_120_deals_greedy_solves_3_patient_14_and_chance_about_a_third() -> N
 
 def test_the_optimal_baseline_plays_the_optimum_and_resigns_where_there_is_none() -> None:
     for seed in range(12):
-        state, best = played_by("optimal", seed), optimum(seed)
+        state, best = play_out(GAME, seed, "optimal"), optimum(seed)
         assert (state.table.is_solved, state.resigned) == (best is not None, best is None)
         assert best is None or state.steps == best
