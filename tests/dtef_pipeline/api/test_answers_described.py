@@ -17,12 +17,12 @@ from dtef_pipeline.families import FAMILIES
 from resources.evaluations.evaluation_calls import CallCounts, EvaluationCalls, StageCalls
 from resources.evaluations.evaluation_counts import sum_call_costs_by
 from resources.evaluations.evaluation_store import EvaluationStore
-from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.asked_runs import ANSWER_AND_BATTERY_COLUMNS
 from tests.dtef_pipeline.api.described import faults_of
 from tests.dtef_pipeline.api.made import client_in
 from tests.dtef_pipeline.api.voted import with_board, with_votes
-from tests.dtef_pipeline.cli.test_preference_votes import asked, keep
+from tests.dtef_pipeline.cli.test_preference_votes import asked
+from tests.made.qa_scores import keep_in
 from tests.made.run_events import tell
 
 PERSONA = {"id": "quiet", "display_name": "Quiet", "system_prompt": "You say little.", "traits": {"risk": "low"}}
@@ -95,10 +95,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Described, 
     evaluations = {family: make(folder) for family, make in ANSWER_AND_BATTERY_COLUMNS.items()}
     with client_in(folder) as client:
         services = client.app.state.services  # type: ignore[attr-defined]
-        house, place = Warehouse(services.settings.warehouse), {"suite": "made", "part": "all"}
-        row = {**place, "item_id": "1", "condition": "plain", "prompt_id": "p"}
-        keep(house, "qa_prompts", [row | {"messages": [{"role": "user", "text": "What is it?"}]}], **place)
-        keep(house, "qa_responses", [row | asked(one) for one in ("one", "two")], **place, snapshot="base")
+        row = {"suite": "made", "part": "all", "item_id": "1", "condition": "plain", "prompt_id": "p"}
+        prompts = [row | {"messages": [{"role": "user", "text": "What is it?"}]}]
+        responses = [row | {"snapshot": "base"} | asked(one) for one in ("one", "two")]
+        keep_in(Path(services.settings.warehouse), {"qa_prompts": prompts, "qa_responses": responses})
         with_events(services.evaluations, evaluations["games"].queue_id, evaluations["qa"].queue_id)
         with_votes(services, 4)
         with_board(services)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, assert_inert
 from tests.dtef_pipeline.api.made import client_in, votes_of
-from tests.dtef_pipeline.cli.test_preference_votes import asked, keep
+from tests.dtef_pipeline.cli.test_preference_votes import asked
+from tests.made.qa_scores import keep_in
 
 PAIRS_PATH = "/api/feedback/pairs"
 PLAYED = ("one", "two", "three")
@@ -22,10 +22,10 @@ PLAYED = ("one", "two", "three")
 def client(tmp_path: Path) -> Iterator[TestClient]:
     """An operator's, over the responses of three models to one item."""
     with client_in(tmp_path, "operator") as found:
-        house = Warehouse(found.app.state.services.settings.warehouse)  # type: ignore[attr-defined]
+        folder = Path(found.app.state.services.settings.warehouse)  # type: ignore[attr-defined]
         place = {"suite": "made", "part": "all", "item_id": "1", "condition": "plain", "prompt_id": "p"}
-        keep(house, "qa_prompts", [place | {"messages": [{"role": "user", "text": "What is it?"}]}], suite="made", part="all")
-        keep(house, "qa_responses", [place | asked(one) for one in PLAYED], suite="made", part="all", snapshot="base")
+        prompts = [place | {"messages": [{"role": "user", "text": "What is it?"}]}]
+        keep_in(folder, {"qa_prompts": prompts, "qa_responses": [place | {"snapshot": "base"} | asked(one) for one in PLAYED]})
         yield found
 
 
