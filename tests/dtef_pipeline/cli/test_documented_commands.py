@@ -1,4 +1,5 @@
-"""Every shell block of README and docs is valid shell, and every `dtef` command in it runs on small data.
+"""Every shell block of README and docs is valid shell, and every `dtef` command in it runs on small data: a newcomer's in each run of the
+tests, all in `make test-thorough` (tests/test_printed_commands.py checks the options of all in each run).
 
 Other programs: tests/dtef_pipeline/api/test_guide.py sends the requests of `curl`, tests/test_operate.py starts the services.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from tests.strict_json import strict
 
 FIRST = ("README.md", "first-evaluation.md", "report.md", "rubric.md", "qa.md", "games.md", "preference.md")
 """Pages whose data the others use, and the report, which takes longer with more data."""
+NEWCOMER = ("README.md", "first-evaluation.md", "backfill-a-round.md")
 PAGES = sorted(
     (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")),
     key=lambda page: (FIRST.index(page.name) if page.name in FIRST else len(FIRST), page),
@@ -95,10 +97,10 @@ def shell_blocks() -> Iterator[tuple[str, str]]:
             yield page.name, re.sub(rf"^{indent}", "", block, flags=re.MULTILINE)
 
 
-def documented_commands() -> list[Documented]:
-    """Return each command once, in the order of the pages."""
+def documented_commands(pages: Collection[str]) -> list[Documented]:
+    """Return each command of these pages once, in the order of the pages."""
     found = {}
-    for _, block in shell_blocks():
+    for block in (block for page, block in shell_blocks() if page in pages):
         for match in COMMAND.finditer(block.replace("\\\n", " ")):
             words = tuple(shlex.split(match["words"], comments=True))
             found[Documented(match["stdin"], tuple(match["settings"].split()), words)] = True
@@ -117,9 +119,16 @@ def find_stand_in(command: Documented) -> str | None:
 
 
 @pytest.mark.timeout(1500)  # on a busy machine; as a rule two minutes
-def test_every_other_command_ends_well(tmp_path: Path) -> None:
-    commands = [command for command in documented_commands() if find_stand_in(command) is None]
-    assert len(commands) > 120
+@pytest.mark.parametrize(
+    ("pages", "n_commands"),
+    [
+        pytest.param(NEWCOMER, 15, id="newcomer"),
+        pytest.param([page.name for page in PAGES], 120, id="all", marks=pytest.mark.thorough),
+    ],
+)
+def test_every_other_command_ends_well(tmp_path: Path, pages: Collection[str], n_commands: int) -> None:
+    commands = [command for command in documented_commands(pages) if find_stand_in(command) is None]
+    assert len(commands) > n_commands
     assert all((ROOT / test).is_file() for test in NOT_RUN.values())
     with documented_world(tmp_path):
         assert [fault for command in commands for fault in run_documented(command)] == []
