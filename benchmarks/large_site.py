@@ -16,10 +16,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from dtef_pipeline.families import FAMILIES
@@ -94,20 +96,20 @@ def repeat_rows(connection: duckdb.DuckDBPyConnection, table: str, repeated: tup
     for name in (name for name in _SCORES if columns.get(name) == "DOUBLE"):
         replaces[name] = f"greatest(0, least(1, {name} + hash({keys}) % 1000 / 5000.0 - 0.1))"
     replace = f" REPLACE ({', '.join(f'{sql} AS {name}' for name, sql in replaces.items())})" if replaces else ""
-    return connection.sql(
-        f"SELECT {table}.*{replace} FROM {table} {' '.join(joins)} WHERE {' AND '.join(filters)}"
-    ).to_arrow_table()
+    rows = f"SELECT {table}.*{replace} FROM {table} {' '.join(joins)} WHERE {' AND '.join(filters)}"
+    order = ", ".join(TABLES[table].levels) or "1"
+    return connection.sql(f"SELECT * FROM ({rows}) ORDER BY {order}").to_arrow_table()
 
 
 def list_parts(rows: pa.Table, levels: tuple[str, ...]) -> Iterator[tuple[dict[str, str], pa.Table]]:
-    """Yield the rows of each partition of a table, with its levels."""
-    if not levels:
-        yield {}, rows
+    """Yield the rows of each partition of a table that is sorted by its levels."""
+    if not levels or not len(rows):
+        yield from [({}, rows)] if not levels else []
         return
-    keys = rows.select(levels).to_pandas()
-    for values, places in keys.groupby(list(levels), sort=False).indices.items():
-        names = values if isinstance(values, tuple) else (values,)
-        yield dict(zip(levels, map(str, names), strict=True)), rows.take(places)
+    keys = rows.select(levels).to_pandas().astype(str)
+    starts = [0, *np.flatnonzero((keys != keys.shift()).any(axis=1).to_numpy()[1:]) + 1, len(rows)]
+    for start, end in pairwise(map(int, starts)):
+        yield keys.iloc[start].to_dict(), rows.slice(start, end - start)
 
 
 def main() -> None:
