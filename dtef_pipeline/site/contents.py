@@ -103,7 +103,7 @@ class SiteContents:
         """Return the costs of all families, with the `title` of each: of all models, or of the one with this name on the boards."""
         frames = []
         for family in self.families:
-            if len(rows := self.table("costs", family)):
+            if len(rows := self.rows.frame("costs", {"family": family.name})):
                 called = map(partial(family.content.is_called, name), rows["model"], rows["model_variant"])
                 frames.append((rows[list(called)] if name else rows).assign(title=family.site.title))
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
@@ -116,12 +116,14 @@ class SiteContents:
 
     @cached_property
     def drift(self) -> Mapping[str, Sequence[StoredRow]]:
-        """The verdicts on the series of each family, with settings in words; a model with several variants is named by its variant."""
+        """The verdicts on the series of each family, with settings in words; a model with several variants is named by its variant, and
+        `plain_model` is its name without it."""
         verdicts = {}
         for family in self.families:
             describe = family.site.describe_watched_setting
             rows = self.rows.rows("drift", DRIFT.names, {"family": family.name}, ("model_variant", "setting"))
-            rows = [{**row, "setting": row["setting"] and describe(row["setting"])} for row in rows]
+            words = [row["setting"] and describe(row["setting"]) for row in rows]
+            rows = [{**row, "setting": text, "plain_model": row["model"]} for row, text in zip(rows, words, strict=True)]
             verdicts[family.name] = rename_variant_rows(rows)
         return verdicts
 

@@ -81,7 +81,7 @@ def _build_family_sections(contents: SiteContents, family: FamilyEntry, name: st
         Table(_COMPARISONS_CAPTION, _COMPARISON_COLUMNS, _list_comparisons(contents, family, name), first=15),
     ]
     is_called, rows = family.content.is_called, contents.drift[family.name]
-    if drifts := [row for row in rows if row["verdict"] and is_called(name, row["model"], row["model_variant"])]:
+    if drifts := [row for row in rows if row["verdict"] and is_called(name, row["plain_model"], row["model_variant"])]:
         blocks += [build_verdict_table(family, drifts), *build_timelines(contents, family, drifts)]
     yield Section(family.name, family.site.title, blocks)
     yield from map(family.name_section, family.content.build_model_sections(name))

@@ -180,12 +180,9 @@ def build_episodes_section(scenario: ScenarioResults, rows: Sequence[StoredRow])
         ],
         "games": {row["id"]: row["item_id"] for row in rows},
     }
-    n = len(scenario.episodes)
-    others = (
-        f"; the list shows {len(rows):,}: the best and worst of each player, and those on which models differ most"
-        if len(rows) < n
-        else ""
-    )
+    n, n_models = len(scenario.episodes), (~scenario.players["is_reference"]).sum()
+    rest = "those on which models differ most" if n_models > 1 else "a sample of the others"
+    others = f"; the list shows {len(rows):,}: the best and worst of each player, and {rest}" if len(rows) < n else ""
     answer = f"{format_count(n, 'episode')} {'was' if n == 1 else 'were'} played to the end{others}."
     blocks = [TemplateBlock("games/episodes.html.j2", values)] if rows else []
     return Section("episodes", "Episodes", blocks, answer, _HOW)

@@ -50,13 +50,14 @@ _EPISODES = f"""
             own_episodes AS (PARTITION BY league, scenario, player)
     )
     SELECT * EXCLUDE (spread, is_extreme), row_number() OVER (
-        PARTITION BY league, scenario ORDER BY NOT is_extreme, spread DESC NULLS LAST, item_id, player, draw) <= ? AS is_listed
+        PARTITION BY league, scenario ORDER BY NOT is_extreme, spread DESC NULLS LAST, md5(item_id), player, draw) <= ? AS is_listed
     FROM placed ORDER BY player, item_id, draw, episode_id
 """
 """The finished episodes of the players in `shown_names`.
 
 `above`: the reward minus the mean of all players on the same game; `gap`: the same in standard deviations of the scenario's rewards.
-`is_listed`: the best and the worst two of each player, then those of the games on which models differ most."""
+`is_listed`: the best and the worst two of each player, then those of the games on which models differ most; of equal games those with
+the lowest hash of their ids."""
 UNPLAYED_EPISODES = f"""
     SELECT league || '/' || scenario, player, reason, count(*) FROM episodes JOIN shown_names USING ({", ".join(_PLAYER_KEYS)})
     WHERE status <> '{PLAYED_EPISODE}' GROUP BY ALL ORDER BY ALL

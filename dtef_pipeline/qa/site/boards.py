@@ -82,14 +82,16 @@ def verdict(boards: Boards) -> str:
 
 def _describe_best(names: Sequence[str], suites: Sequence[str], ranked: Mapping[str, RankedBoard]) -> str:
     """Describe the best models of these suites. A rank range of 1 only means that tests separate the model from every other."""
-    is_contest = any(board.is_contest for board in ranked.values())
+    is_contest = any(ranked[suite].is_contest for suite in suites)
     show_score = show if is_contest else show_with_interval
     scores = {suite: show_score(ranked[suite].models[0].score, "score") for suite in suites}
     numbers = ", ".join(f"{format_suite_title(suite)} {score}" for suite, score in scores.items())
-    if not is_contest:
+    if not is_contest and len(suites) == len(ranked):
         return f"{names[0]} is the only ranked model: {numbers}"
     share = "all" if len(suites) == len(ranked) else f"{len(suites)} of"
     scope = f"{share} {format_count(len(ranked), 'suite')} ({numbers})"
+    if not is_contest:
+        return f"{names[0]} is the only ranked model in {scope}"
     if len(names) > 1:
         return f"{' and '.join(names)} share the first place in {scope}"
     ahead = sum(ranked[suite].models[0].rank_high == 1 for suite in suites if ranked[suite].is_contest)

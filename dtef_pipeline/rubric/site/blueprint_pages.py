@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, read_run
+from dtef_pipeline.rubric.score_rows import parse_policy
 from dtef_pipeline.rubric.site.prompt_parts import POINT_ENDS, build_prompt_data, build_prompt_part, mean_of_prompt
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, build_ranked_board, describe_best_model, judge_words
 from dtef_pipeline.rubric.site.run_history import build_history_section
@@ -166,7 +168,19 @@ def _build_about_section(rows: RubricRows, run: BlueprintRun) -> Section:
         "References": "\n".join(run.header["references"] or ()),
         "Run": run.snapshot,
         "Judges": "\n".join(map(judge_words, run.run["judges"] or ())),
-        "Scoring": run.run["policy"],
+        "Scoring": _format_policy(run.run["policy"]),
     }
     items = [{"fact": name, "value": value} for name, value in facts.items() if value]
     return Section("about", "About this blueprint", [Table("The blueprint and its run", _FACT_COLUMNS, items)])
+
+
+def _format_policy(value: str | None) -> str:
+    """Format a stored scoring policy in words; as stored if other code wrote it."""
+    try:
+        policy = parse_policy(value or "")
+    except ConfigError:
+        return value or ""
+    return (
+        f"{100 * policy.beta:g} % similarity, {100 * (1 - policy.beta):g} % coverage; alternatives: {policy.or_paths}; "
+        f"criteria that should not be met: {policy.should_not_paths}; embedder: {policy.embedder}"
+    )

@@ -112,7 +112,7 @@ def build_findings_section(rows: RubricRows) -> Section:
     findings = rows.query(_FINDINGS, {"levels": list(FINDING_LEVELS)})
     n_errors = sum(bool(details["n_errors"]) for details in rows.about.values())
     answer = f"{format_count(len(rows.about), 'blueprint')} read with {format_count(len(rows.prompts), 'prompt')}; "
-    answer += f"{n_errors} had errors; these parts were left out; {len(rows.about) - len(rows.runs)} not run."
+    answer += f"{n_errors} had errors, whose parts were left out; {len(rows.about) - len(rows.runs)} not run."
     lines = [{**row, "blueprint": rows.link(row["blueprint"])} for row in findings if row["blueprint"] in rows.about]
     table = Table("Findings in files of blueprints", _FINDING_COLUMNS, lines, first=10)
     return Section("findings", "what was read and left out", [table], answer)

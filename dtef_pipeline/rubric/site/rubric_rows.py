@@ -18,6 +18,7 @@ from dtef_pipeline.rubric.results.blueprint_run import (
     list_snapshots_in_order,
     load_model_scores,
 )
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
 from dtef_pipeline.site.content import Column, Estimate, Link, convert_to_rows, is_unknown
 from dtef_pipeline.site.family_content import BoardRow, RankedBoard
 from dtef_pipeline.site.leaderboard import describe_best_of_models
@@ -61,10 +62,16 @@ class TablesOfBlueprints(StoredRows):
 
 
 class RubricRows:
-    """The tables of rubrics, with the view `shown_runs` (blueprint, snapshot) of the latest run of each blueprint with a score."""
+    """The tables of rubrics, with the view `shown_runs` (blueprint, snapshot) of the latest run of each blueprint with a score.
+
+    Missing tables are empty.
+    """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.rows = StoredRows(connection)
+        for name, spec in RUBRIC_TABLES.items():
+            if spec.schema is not None and not self.rows.has(name):
+                connection.register(name, spec.schema.empty_table())
         self.order = list_snapshots_in_order(self.rows)
         self.all_scores = load_model_scores(self.rows)
         """Scores of whole models, in all runs."""

@@ -98,7 +98,7 @@ document.addEventListener("DOMContentLoaded", async () => {
   }
   function options(item) {
     const asked = (item.asked || []).filter((one) => one.order);
-    const shown = (at) => asked.map((one) => `${LETTERS[one.order.indexOf(at)] ?? "–"} in “${one.condition || "plain"}”`).join(", ");
+    const shown = (at) => asked.map((one) => `${LETTERS[one.order.indexOf(at)] ?? "–"} in “${one.condition || "asked directly"}”`).join(", ");
     return item.options ? make("ol", {type: "A"}, ...item.options.map((text, at) => make("li", {}, bdi(text),
       item.type === "choice" && item.expected === LETTERS[at] ? make("strong", {}, " ✓ expected") : null, asked.length ? soft(` (shown as ${shown(at)})`) : null))) : null;
   }

@@ -126,6 +126,21 @@ def test_drift_names_what_moved(files: dict[str, str]) -> None:
     assert '"at":"2026-01-03","value":0.4' in files["drift.html"].replace("0.39999999999999997", "0.4")
 
 
+def test_a_model_page_has_drift_and_costs_of_every_variant_of_a_model_that_is_ranked_as_one() -> None:
+    connection = connected()
+    connection.execute(
+        "INSERT INTO costs BY NAME SELECT * REPLACE ('bob[temperature=1]' AS model_variant) FROM costs WHERE model = 'bob'"
+    )
+    connection.execute(
+        "INSERT INTO drift BY NAME SELECT * REPLACE ('bob[temperature=1]' AS model_variant, -0.4 AS shift) FROM drift"
+    )
+    named = replace(made_site(), read=lambda connection: replace(view(connection), variants={"bob": "bob"}))
+    text = Read(files_of(connection, named)["models/bob.html"]).text
+    assert "-0.200 -0.300 to -0.100" in text
+    assert "-0.400 -0.300 to -0.100" in text
+    assert "$0.50 for 14 requests." in text
+
+
 def test_families_without_an_alarm_are_folded_behind_those_with_one() -> None:
     """Four chapters of equal weight hid the one alarm."""
     connection = connected()

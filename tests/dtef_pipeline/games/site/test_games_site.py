@@ -333,6 +333,17 @@ def test_of_many_episodes_the_extremes_of_each_player_and_the_games_on_which_mod
     assert any({"steady", HOSTILE.name} <= players for players in games)
 
 
+def test_of_many_episodes_of_baselines_alone_a_sample_is_listed(kuhn: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(league_rows, "MAX_EPISODES", 60)
+    alone = {name: rows.filter(pc.starts_with(rows["model"].cast(pa.string()), "baseline/")) for name, rows in kuhn.items()}
+    section = section_of(page_of(games_view(alone)).sections, "episodes")
+    assert section.answer.endswith("the list shows 60: the best and worst of each player, and a sample of the others.")
+    items = sorted(set(alone["episodes"]["item_id"].to_pylist()))
+    listed = {row["item_id"] for row in table_of(section).rows}
+    assert listed & set(items[: len(items) // 2])
+    assert listed & set(items[len(items) // 2 :])
+
+
 def test_the_list_has_the_file_of_each_episode(files: Mapping[str, str]) -> None:
     """The page's script finds an episode by its place in the list."""
     for page in (KUHN, "games/scenarios/solitaire.thirteen.html"):

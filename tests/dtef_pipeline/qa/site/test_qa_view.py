@@ -105,6 +105,14 @@ def test_one_model_is_reported_by_its_numbers(alone: FamilyContent) -> None:
     assert section(alone.build_model_sections("best"), "parts").answer == ""
 
 
+def test_suites_with_one_model_each_name_the_only_one_of_each() -> None:
+    made = made_qa(1, 4)
+    made.rows["qa_scores"] = [row for row in made.rows["qa_scores"] if (row["model"] == "worst") == (row["suite"] == "mmlu")]
+    verdict = view_of(made).verdict
+    assert verdict.startswith("best is the only ranked model in 3 of 4 suites (GSM8K 0.750 (")
+    assert "; worst is the only ranked model in 1 of 4 suites (MMLU 0." in verdict
+
+
 def test_one_suite_is_reported_as_its_board() -> None:
     assert view_of(made_qa(1, 4).only("mmlu")).verdict.startswith("On MMLU, best of 2 models: best scores 1.000")
 

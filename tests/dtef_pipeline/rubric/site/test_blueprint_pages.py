@@ -190,6 +190,12 @@ def test_before_any_run_prompts_and_criteria_can_be_read() -> None:
     assert text.count("No responses in this run.") == 2
 
 
+def test_the_scoring_of_a_run_is_in_words(site: dict[str, str]) -> None:
+    pages = [text for path, text in site.items() if path.endswith(".html")]
+    assert any("35 % similarity, 65 % coverage; alternatives: " in page for page in pages)
+    assert not any("or_paths=" in page for page in pages)
+
+
 def test_of_too_many_texts_a_sample_of_prompts_is_shown(made: RubricTables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blueprint_pages, "MAX_TEXT_CHARACTERS", 1)
     site = site_with(made)

@@ -10,7 +10,7 @@ import pytest
 from dtef_pipeline.rubric.site.family_site import read
 from dtef_pipeline.site.family_content import FamilyContent
 from tests.made.read_page import ReadPage
-from tests.made.rubric_pages import RubricTables, made_tables
+from tests.made.rubric_pages import RubricTables, connected, made_tables
 from tests.made.rubric_site import rolled_up, site_of, whole
 
 PAGE = "rubric/blueprints/health__topic-0.html"
@@ -43,6 +43,12 @@ def test_scores_are_means_over_blueprints_and_few_blueprints_have_no_rank(made: 
     best = max(means, key=lambda name: means[name])
     assert view.verdict == f"No model is ranked yet; the best of 4 models is {best}, {means[best]:.3f}."
     assert all("not ranked" in row.note for row in view.boards[0].rows)
+
+
+def test_scores_without_any_other_table_make_pages(made: RubricTables) -> None:
+    files = site_of(connected({"rubric_scores": made.tables()["rubric_scores"]}))
+    assert "There is no leaderboard yet" in files["rubric/index.html"]
+    assert PAGE in files
 
 
 def test_the_verdict_names_the_two_best_of_enough_blueprints() -> None:

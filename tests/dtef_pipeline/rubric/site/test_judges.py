@@ -119,5 +119,5 @@ def test_what_was_read_and_the_judges_used_are_counted() -> None:
     for name in ("rubric_responses", "rubric_runs"):
         made.rows[name][:] = [row for row in made.rows[name] if row["blueprint"] == "health__topic-0"]
     findings = build_findings_section(RubricRows(whole(made.tables())))
-    assert findings.answer == "2 blueprints read with 6 prompts; 1 had errors; these parts were left out; 1 not run."
+    assert findings.answer == "2 blueprints read with 6 prompts; 1 had errors, whose parts were left out; 1 not run."
     assert [row["level"] for row in rows_of(findings)] == ["error", "warning", "info", "info"]
