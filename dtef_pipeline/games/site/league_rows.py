@@ -59,10 +59,11 @@ _EPISODES = f"""
 `is_listed`: the best and the worst two of each player, then those of the games on which models differ most; of equal games those with
 the lowest hash of their ids."""
 UNPLAYED_EPISODES = f"""
-    SELECT league || '/' || scenario, player, reason, count(*) FROM episodes JOIN shown_names USING ({", ".join(_PLAYER_KEYS)})
+    WITH players AS (SELECT DISTINCT {", ".join(_PLAYER_KEYS[:-1])}, player FROM shown_names)
+    SELECT league || '/' || scenario, player, reason, count(*) FROM episodes JOIN players USING ({", ".join(_PLAYER_KEYS[:-1])})
     WHERE status <> '{PLAYED_EPISODE}' GROUP BY ALL ORDER BY ALL
 """
-"""The number of the other episodes of these players, by scenario, player and reason."""
+"""The number of the other episodes of these players in any snapshot, by scenario, player and reason."""
 
 
 @dataclass(frozen=True)

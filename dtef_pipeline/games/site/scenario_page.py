@@ -51,7 +51,7 @@ def _pivot_means(scenario: ScenarioResults, results: pd.DataFrame, key: str) -> 
     """Return a row for each player of these results, best first, with its mean for each value of the column `key`."""
     rows: dict[str, dict[str, Any]] = {name: {"player": name} for name in scenario.players["player"]}
     for row in convert_to_rows(results):
-        rows[row["player"]][row[key]] = read_mean(row)
+        rows.setdefault(row["player"], {"player": row["player"]})[row[key]] = read_mean(row)
     return [row for row in rows.values() if len(row) > 1]
 
 

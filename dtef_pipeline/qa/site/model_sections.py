@@ -72,5 +72,6 @@ def _build_worst_section(rows: list[dict[str, Any]]) -> Section:
     means = [row["others"] for row in rows if not is_unknown(row["others"])]
     score = show(max(means), "score") if means else ""
     answer = f"On the item where it falls behind most, the other models score {score} on average." if means else ""
-    table = Table("For each suite, the items that other models get right most often", _MISSED_ITEM_COLUMNS, items)
+    which = "For each suite, the items that other models get right most often" if means else "Items of each suite"
+    table = Table(which, _MISSED_ITEM_COLUMNS, items)
     return Section("worst", "items that it gets wrong", [table], answer)

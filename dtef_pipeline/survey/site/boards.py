@@ -160,7 +160,7 @@ def _build_attributes_section(contents: SurveyContents, board: pd.DataFrame) -> 
         columns.append(Column(f"score {name}", format_attribute(name), "score", more=place > 4, ends=ends))
     caption = "Mean score by attribute, with 95% intervals where there are any"
     tables = build_model_tables(contents, wide.assign(score=means).reset_index(), caption, columns)
-    models = contents.select_models("attribute").groupby("attribute", observed=True)["score"].mean()
+    models = contents.select_models("attribute").groupby("attribute", observed=True)["score"].mean().dropna()
     by_attribute = [(format_attribute(str(name)), score) for name, score in models.sort_values(ascending=False).items()]
     answer = write_sentence(SENTENCES, "attributes", means=by_attribute)
     return Section("attributes", "By attribute", tables, answer, write_sentence(GUIDES, "attributes"))

@@ -23,6 +23,8 @@ def data_sections(contents: SurveyContents) -> Iterator[Section]:
     yield _build_statuses_section(contents)
     if has_table(contents.connection, "survey_quarantine"):
         yield _build_quarantine_section(contents)
+    if has_table(contents.connection, "survey_findings"):
+        yield _build_findings_section(contents)
 
 
 _ROUND_COLUMNS = (
@@ -93,3 +95,14 @@ def _build_quarantine_section(contents: SurveyContents) -> Section:
     n = int(frame["rows"].sum())
     answer = f"Left out before any request to a model: {format_count(n, 'row')} of the files." if n else ""
     return Section("quarantine", "quarantine", [table], answer)
+
+
+def _build_findings_section(contents: SurveyContents) -> Section:
+    frame = contents.query_frame(
+        "SELECT message, string_agg(DISTINCT round, ', ' ORDER BY round) AS rounds, any_value(level) AS level FROM survey_findings "
+        "GROUP BY message ORDER BY message"
+    )
+    columns = [Column("message", "Finding", "long"), Column("rounds", "Rounds"), Column("level", "Kind")]
+    return Section(
+        "findings", "findings about the files", [Table("Findings on reading the rounds", columns, convert_to_rows(frame))]
+    )

@@ -12,7 +12,7 @@ from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
 from dtef_pipeline.survey.site.boards import board_sections
 from dtef_pipeline.survey.site.contents import SurveyContents
 from dtef_pipeline.survey.site.data_sections import data_sections
-from dtef_pipeline.survey.tables import SURVEY_QUARANTINE
+from dtef_pipeline.survey.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE
 from tests.dtef_pipeline.survey.site.conftest import Open
 from tests.made.scores import scores_of, survey_rows
 from tests.made.survey_boards import store_boards
@@ -98,6 +98,16 @@ def test_data_count_statuses_and_say_why(open_tables: Open) -> None:
     }
     assert reasons == {"status": "refused", "reason": "an apology", "predictions": 1}
     assert found["rounds"].answer == "1 round with 1 question in up to 1 segment: 1 pair."
+
+
+def test_findings_about_the_files_are_listed_once(open_tables: Open) -> None:
+    rows = [
+        {"round": name, "level": "warning", "code": "c", "message": "A column is unknown.", "items": ["x"]}
+        for name in ("S1", "S2")
+    ]
+    findings = pa.Table.from_pylist(rows, schema=SURVEY_FINDINGS)
+    found = sections(open_tables, scores_of("a", 0.5), survey_findings=findings)["findings"]
+    assert table(found).rows == [{"message": "A column is unknown.", "rounds": "S1, S2", "level": "warning"}]
 
 
 def test_quarantine_is_counted_by_reason(open_tables: Open) -> None:
