@@ -64,7 +64,10 @@ def _rank_models_of(scenario: ScenarioResults) -> Iterator[dict[str, Any]]:
         if not is_ability or not rows["mean"].max() > rows["mean"].min():
             continue
         places = rank_places(rows, pd.Series(True, index=rows.index))
-        ranked = rows.assign(rank=places, of=places.count(), share=(places.rank() - 0.5) / places.count())
+        shares = places.map(
+            lambda place, places=places: ((places < place).sum() + (places == place).sum() / 2) / places.count()
+        )
+        ranked = rows.assign(rank=places, of=places.count(), share=shares)
         for row in convert_to_rows(ranked[places.notna() & ~rows["is_reference"]]):
             yield {**row, "scenario": scenario.link, "title": format_metric_title(str(metric)), "value": read_mean(row)}
 
