@@ -74,7 +74,9 @@ class SurveyModelSections:
         rows = {"Segment": self._list_leads("s", series), "Question": self._list_leads("q", series)}
         for noun, leads in rows.items():
             columns = [Column("place", noun, "long"), *_LEAD_COLUMNS]
-            blocks.append(Table(f"Strongest and weakest {noun.lower()}s, compared with the {MARGINAL}", columns, first_and_last(leads)))
+            blocks.append(
+                Table(f"Strongest and weakest {noun.lower()}s, compared with the {MARGINAL}", columns, first_and_last(leads))
+            )
         answer = write_sentence(SENTENCES, "strengths", segments=rows["Segment"])
         return Section("strengths", "strengths and weaknesses", blocks, answer)
 
