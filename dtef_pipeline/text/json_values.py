@@ -44,9 +44,9 @@ class Pairs(list[tuple[str, Any]]):
     def named(self, name: str) -> list[Any]:
         """Return the values of a key in any case, in this object and its direct children."""
         children = [inner for _, inner in self if isinstance(inner, Pairs)]
-        return self._own_values(name) or [value for child in children for value in child._own_values(name)]
+        return self._find_values(name) or [value for child in children for value in child._find_values(name)]
 
-    def _own_values(self, name: str) -> list[Any]:
+    def _find_values(self, name: str) -> list[Any]:
         return [value for key, value in self if key.strip().casefold() == name]
 
 
