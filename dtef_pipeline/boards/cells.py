@@ -165,6 +165,13 @@ def has_table(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
     return bool(views or connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = ?", [name]).fetchall())
 
 
+def register_missing_tables(connection: duckdb.DuckDBPyConnection, schemas: Mapping[str, pa.Schema | None]) -> None:
+    """Register an empty table for each schema whose table the connection lacks, so that queries may name it."""
+    for name, schema in schemas.items():
+        if schema is not None and not has_table(connection, name):
+            connection.register(name, schema.empty_table())
+
+
 def load_cells(connection: duckdb.DuckDBPyConnection, options: BoardOptions) -> pd.DataFrame:
     """Return one row per cell and model variant, in an order independent of the files.
 

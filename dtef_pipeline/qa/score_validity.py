@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from scipy.special import ndtri
 
-from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.boards.cells import register_missing_tables
 from dtef_pipeline.qa.score_rows import load_latest_scores
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_RESPONSES, QA_VALIDITY
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, estimate_ratios, explain_missing
@@ -48,9 +48,7 @@ class ValidityFinding(NamedTuple):
 
 def qa_validity(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     """Return QA_VALIDITY of the latest snapshots. `connection` has `qa_scores`, and optionally the other tables of QA_VALIDITY_READS."""
-    for name, schema in (("qa_judgements", QA_JUDGEMENTS), ("qa_responses", QA_RESPONSES)):
-        if not has_table(connection, name):
-            connection.register(name, schema.empty_table())
+    register_missing_tables(connection, {"qa_judgements": QA_JUDGEMENTS, "qa_responses": QA_RESPONSES})
     connection.register("latest_of_parts", load_latest_scores(connection))
     rows = [
         *_iterate_findings(connection.execute(_OF_ORDERS).df(), POSITION, _measure_position_bias),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dtef_pipeline.boards.cells import register_missing_tables
 from dtef_pipeline.games.episode_rows import PLAYED_EPISODE
 from dtef_pipeline.games.game_pairs import (
     UNPLAYED_NOTE,
@@ -146,8 +147,7 @@ def describe_difference(difference: Estimate) -> str:
 def load_scenario_results(rows: StoredRows, documents: GameDocuments) -> list[ScenarioResults]:
     """Load all scenarios with results, by name."""
     connection = rows.connection
-    if not rows.has("episodes"):
-        connection.register("episodes", EPISODES.empty_table())
+    register_missing_tables(connection, {"episodes": EPISODES})
     results = select_shown_versions(rows.frame("persona_results"), documents.manifests)
     names = dict(zip(results["model_variant"], rename_variants(results)["model"], strict=True))
     labels = PlayerLabels(names, title_personas(documents.personas))

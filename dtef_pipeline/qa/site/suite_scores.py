@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import duckdb
 import pandas as pd
 
+from dtef_pipeline.boards.cells import register_missing_tables
 from dtef_pipeline.qa.score_rows import load_latest_scores
 from dtef_pipeline.qa.site.qa_labels import WORDS, format_suite_title, rank_metric
 from dtef_pipeline.qa.tables import QA_TABLES
@@ -122,9 +123,7 @@ class QaScores:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.rows = StoredRows(connection)
         self.connection = connection
-        for name, spec in QA_TABLES.items():
-            if spec.schema is not None and not self.rows.has(name):
-                connection.register(name, spec.schema.empty_table())
+        register_missing_tables(connection, {name: spec.schema for name, spec in QA_TABLES.items()})
         connection.register(QA_LATEST, load_latest_scores(connection))
         connection.execute(_MAKE_SHOWN_RUNS)
         connection.execute(_MAKE_SHOWN_ITEMS)

@@ -11,6 +11,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
+from dtef_pipeline.boards.cells import register_missing_tables
 from dtef_pipeline.report.row_reader import StoredRow, StoredRows
 from dtef_pipeline.rubric.results.blueprint_run import (
     find_shown_runs,
@@ -69,9 +70,7 @@ class RubricRows:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.rows = StoredRows(connection)
-        for name, spec in RUBRIC_TABLES.items():
-            if spec.schema is not None and not self.rows.has(name):
-                connection.register(name, spec.schema.empty_table())
+        register_missing_tables(connection, {name: spec.schema for name, spec in RUBRIC_TABLES.items()})
         self.order = list_snapshots_in_order(self.rows)
         self.all_scores = load_model_scores(self.rows)
         """Scores of whole models, in all runs."""
