@@ -61,6 +61,8 @@ class RankedBoard:
     columns: Sequence[Column] = ()
     """Further columns, by the names in `BoardRow.more`."""
     guide: str = ""
+    unit: str = ""
+    """Unit of a score, in the plural: `chips`; empty: a score on 0-1."""
 
     @property
     def models(self) -> list[BoardRow]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.site.content import Column, Page, Prose, Section, Table, convert_to_rows
+from dtef_pipeline.site.content import Column, Link, Page, Prose, Section, Table, convert_to_rows
 from dtef_pipeline.site.contents import FamilyEntry, SiteContents
 from dtef_pipeline.site.data_page import COST_COLUMNS, describe_costs, sum_costs
 from dtef_pipeline.site.drift_page import describe_drifted, describe_families
@@ -16,8 +17,8 @@ from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.paths import FRONT_PAGE
 from dtef_pipeline.text.number_words import format_count
 
-_CHARTED, _LISTED = 8, 15
-"""Models in the chart of a family, and in the table until the reader asks for all."""
+_CHARTED, _LISTED, _LINKED = 8, 15, 8
+"""Models in the chart of a family, models in the table until the reader asks for all, and pages that a family's card links to by name."""
 _CHANGE_COLUMNS = (
     Column("model", "Model", "model"),
     Column("family", "Family"),
@@ -34,6 +35,7 @@ def build_front_page(contents: SiteContents) -> Page:
         {
             "link": family.link,
             "verdict": family.content.verdict,
+            "details": list(dict.fromkeys(_list_details(family))),
             "chart": build_interval_chart(family.board, family.board.measure, _CHARTED) if family.board else None,
         }
         for family in families
@@ -47,6 +49,17 @@ def build_front_page(contents: SiteContents) -> Page:
     summary = f"{format_count(len(contents.model_paths), 'model')} evaluated in {format_count(len(families), 'family')}."
     answer = summary if families else "Nothing is evaluated yet: `dtef run` asks models and scores what they answer."
     return Page(FRONT_PAGE, "Evaluation results", answer, sections, template="front.html.j2", values={"cards": cards})
+
+
+def _list_details(family: FamilyEntry) -> Iterator[Link]:
+    """Yield links to the family's pages of details; of a long list one link to its table, which can be filtered."""
+    for section in family.content.sections:
+        for table in (block for block in section.blocks if isinstance(block, Table)):
+            links = [link for row in table.rows if isinstance(link := row.get(table.columns[0].name), Link)]
+            if len(links) > _LINKED:
+                yield Link(f"{len(links):,} {section.title.lower()}", f"{family.link.href}#{section.id}")
+            else:
+                yield from links
 
 
 def _build_models_section(contents: SiteContents) -> Section:

@@ -81,7 +81,8 @@ def describe_best_of_models(board: RankedBoard) -> str:
     if not models:
         return "No model is ranked yet."
     best = models[0]
-    first = f"{best.model} scores {show_with_interval(best.score, 'score')}"
+    unit = f" {board.unit}" if board.unit else ""
+    first = f"{best.model} scores {show_with_interval(best.score, 'score')}{unit}"
     if len(models) == 1:
         return f"{first}; no other model is ranked."
     second = models[1]

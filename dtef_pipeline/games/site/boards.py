@@ -78,7 +78,8 @@ def build_board(scenario: ScenarioResults, rows: pd.DataFrame, board_id: str, ti
     own, others = (set(frame.loc[mask, "n_games"]) for mask in (is_ranked, ~is_model))
     if own and others and own != others:
         measure += f". Ranked models played the same {format_count(max(own), 'game')}, baselines up to {max(others):,}"
-    return RankedBoard(board_id, title, measure, board_rows, columns=_COLUMNS, guide=_HOW)
+    unit = scenario.unit if scenario.unit.endswith("s") else ""
+    return RankedBoard(board_id, title, measure, board_rows, columns=_COLUMNS, guide=_HOW, unit=unit)
 
 
 def describe_board(page: BoardPage) -> str:
@@ -95,6 +96,6 @@ def describe_board(page: BoardPage) -> str:
     if set(words) == {"not tested"}:
         beats = f"{player} played too few seeds to be compared with baselines"
     best = max(baselines, key=lambda row: row.score.value or 0.0)
-    unit = f" {page.scenario.unit}" if page.scenario.unit.endswith("s") else ""
+    unit = f" {board.unit}" if board.unit else ""
     result = f"{show(best.score, 'score')}{unit} over {format_count(best.more['n_games'], 'game')}"
     return f"{first} {beats}; the best baseline, {best.model.removesuffix(' (baseline)')}, makes {result}.{note}"

@@ -169,4 +169,5 @@ def describe_best_model(board: RankedBoard) -> str:
     if board.models or not scored_rows:
         return describe_best_of_models(board)
     best, n_models = scored_rows[0], format_count(len(scored_rows), "model")
-    return f"No model is ranked yet; the best of {n_models} is {best.model}, {show_with_interval(best.score, 'score')}."
+    result = f"the best of {n_models} is {best.model}, {show_with_interval(best.score, 'score')}"
+    return f"No model is ranked yet; {result} ({best.note})." if best.note else f"No model is ranked yet; {result}."

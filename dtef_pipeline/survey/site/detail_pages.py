@@ -90,6 +90,7 @@ _MODEL_COLUMNS = (
     ),
     Column("n_pairs", "Pairs", "count"),
     Column("parse_rate", "Read", "percent", more=True),
+    Column("why", "Note", "note"),
 )
 _QUESTION_COLUMNS = (
     Column("question", "Question", "long"),
@@ -133,7 +134,7 @@ class DetailPages:
         rows, gaps = self.contents.board("segment"), self.contents.board("gaps")
         if len(gaps):
             key = ["segment", "model_variant", "context_level", "condition"]
-            rows = rows.merge(gaps[[*key, "verdict"]], on=key, how="left")
+            rows = rows.merge(gaps.assign(why=gaps["note"])[[*key, "verdict", "why"]], on=key, how="left")
         return dict(iter(rows.groupby("segment", observed=True))) if len(rows) else {}
 
     def _build_models_section(self, rows: pd.DataFrame | None) -> Section:

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import duckdb
 import pytest
 
-from dtef_pipeline.site.content import Estimate
+from dtef_pipeline.site.content import Column, Estimate, Link, Section, Table
 from dtef_pipeline.site.contents import SiteContents
 from dtef_pipeline.site.drift_page import drift_page
 from dtef_pipeline.site.family_content import BoardRow, FamilyContent, RankedBoard
@@ -139,6 +139,16 @@ def test_a_model_page_has_drift_and_costs_of_every_variant_of_a_model_that_is_ra
     assert "-0.200 -0.300 to -0.100" in text
     assert "-0.400 -0.300 to -0.100" in text
     assert "$0.50 for 14 requests." in text
+
+
+@pytest.mark.parametrize(("n", "hrefs"), [(2, ["made/0.html", "made/1.html"]), (9, ["made/index.html#items"])])
+def test_details_are_two_clicks_from_the_front_page(n: int, hrefs: list[str]) -> None:
+    """Links to few pages have their names; many pages are found in their table, which has a filter."""
+    rows = [{"item": Link(f"item {at}", f"made/{at}.html")} for at in range(n)]
+    items = Section("items", "Items", [Table("Items", [Column("item", "Item")], rows)])
+    with_details = replace(made_site(), read=lambda _: FamilyContent("ada is best.", [], [items]))
+    links = Read(files_of(connected(), with_details)["index.html"]).links
+    assert [link for link in links if link.startswith("made/") and link != "made/index.html"] == hrefs
 
 
 def test_families_without_an_alarm_are_folded_behind_those_with_one() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dtef_pipeline.site.content import Estimate
 from dtef_pipeline.site.family_content import BoardRow, RankedBoard
 from dtef_pipeline.site.leaderboard import describe_best_of_models
@@ -27,3 +29,8 @@ def test_the_best_stands_beside_the_next() -> None:
 def test_without_a_ranked_model_it_says_so() -> None:
     assert describe_best_of_models(board(row("gpt", 0.8, None))) == "No model is ranked yet."
     assert "no other model" in describe_best_of_models(board(row("gpt", 0.8, 1)))
+
+
+def test_a_score_in_a_unit_has_it() -> None:
+    chips = replace(board(row("gpt", 1.5, 1)), unit="chips")
+    assert "1.500 (1.450 to 1.550) chips;" in describe_best_of_models(chips)

@@ -151,7 +151,7 @@ def test_a_persona_has_a_board_only_where_its_model_does_not_play_as_itself(kuhn
 
 def test_the_verdict_names_the_best_model_and_how_it_stands_to_baselines(kuhn: Tables, kuhn_view: FamilyContent) -> None:
     verdict = kuhn_view.verdict
-    assert re.match(r"Kuhn \(poker\): <b>hostile</b> scores -0\.375 \(.* to .*\); no other model is ranked\. ", verdict)
+    assert re.match(r"Kuhn \(poker\): <b>hostile</b> scores -0\.375 \(.* to .*\) chips; no other model is ranked\. ", verdict)
     assert (
         "On the same games <b>hostile</b> beats 0 of 3 baselines; the best baseline, always-bet, makes 0.417 chips over 48"
         in verdict
