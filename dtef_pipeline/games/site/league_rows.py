@@ -46,7 +46,8 @@ _EPISODES = f"""
     ), placed AS (
         SELECT * EXCLUDE (of_model), max(of_model) OVER game - min(of_model) OVER game AS spread,
             row_number() OVER (own_episodes ORDER BY above, episode_id) <= 2
-                OR row_number() OVER (own_episodes ORDER BY reward DESC, episode_id) <= 2 AS is_extreme
+                OR row_number() OVER (own_episodes ORDER BY reward DESC, episode_id) <= 2
+                OR forfeits > 0 AND row_number() OVER (own_episodes ORDER BY forfeits DESC NULLS LAST, episode_id) <= 2 AS is_extreme
         FROM played WINDOW game AS (PARTITION BY league, scenario, item_id),
             own_episodes AS (PARTITION BY league, scenario, player)
     )
@@ -57,8 +58,8 @@ _EPISODES = f"""
 """The finished episodes of the players in `shown_names`.
 
 `above`: the reward minus the mean of all players on the same game; `gap`: the same in standard deviations of the scenario's rewards.
-`is_listed`: the best and the worst two of each player, then those of the games on which models differ most; of equal games those with
-the lowest hash of their ids."""
+`is_listed`: of each player the best and the worst two and two that it forfeited, then those of the games on which models differ most;
+of equal games those with the lowest hash of their ids."""
 UNPLAYED_EPISODES = f"""
     WITH players AS (SELECT DISTINCT {", ".join(_PLAYER_KEYS[:-1])}, player FROM shown_names)
     SELECT league || '/' || scenario, player, reason, count(*) FROM episodes JOIN players USING ({", ".join(_PLAYER_KEYS[:-1])})

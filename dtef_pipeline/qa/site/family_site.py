@@ -52,7 +52,7 @@ _SUITE_COLUMNS = (
     Column("parts", "Parts", "count", always=True),
     Column("items", "Items", "count", always=True),
     Column("models", "Models", "count", always=True),
-    Column("best", "Best model", "model", always=True),
+    Column("best", "Best model", "model"),
     Column("score", "Its score", "score"),
     Column("exposure", "Exposure", "long"),
 )

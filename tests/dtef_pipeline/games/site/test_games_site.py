@@ -333,6 +333,20 @@ def test_of_many_episodes_the_extremes_of_each_player_and_the_games_on_which_mod
     assert any({"steady", HOSTILE.name} <= players for players in games)
 
 
+def test_of_many_episodes_a_forfeited_one_is_listed(kuhn: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a player whose rewards are the same with and without it, it was left out."""
+    rows = kuhn["episodes"].to_pylist()
+    own = sorted((row for row in rows if row["model"] == "baseline/nash"), key=lambda row: (row["reward"], row["episode_id"]))
+    one = own[len(own) // 2]["episode_id"]
+    episodes = pa.Table.from_pylist(
+        [{**row, "forfeits": int(row["episode_id"] == one)} for row in rows], kuhn["episodes"].schema
+    )
+    n_extremes = 4 * len({(row["model"], row["persona"]) for row in rows})
+    monkeypatch.setattr(league_rows, "MAX_EPISODES", n_extremes + 1)
+    section = section_of(page_of(games_view(Tables({**kuhn, "episodes": episodes}))).sections, "episodes")
+    assert one in {row["episode_id"] for row in table_of(section).rows}
+
+
 def test_of_many_episodes_of_baselines_alone_a_sample_is_listed(kuhn: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(league_rows, "MAX_EPISODES", 60)
     alone = {name: rows.filter(pc.starts_with(rows["model"].cast(pa.string()), "baseline/")) for name, rows in kuhn.items()}
