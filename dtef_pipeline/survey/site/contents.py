@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -215,7 +216,14 @@ class SurveyContents:
             """)
         rows.sort(key=lambda row: make_round_order(row[0]))
         files = choose_file_names(f"{round}-{id}" for round, id, *_ in rows)
+        titles = shorten_apart([" ".join(text.split()) for _, _, text, *_ in rows], _LONGEST_TITLE)
         return [
-            QuestionPage(q, round, id, shorten(" ".join(text.split()), _LONGEST_TITLE), text, options, files[f"{round}-{id}"])
-            for q, (round, id, text, options, _) in enumerate(rows)
+            QuestionPage(q, round, id, title, text, options, files[f"{round}-{id}"])
+            for q, ((round, id, text, options, _), title) in enumerate(zip(rows, titles, strict=True))
         ]
+
+
+def shorten_apart(texts: Sequence[str], limit: int) -> list[str]:
+    """Shorten each text to `limit` characters, except different texts that would then read alike: these stay whole."""
+    n_texts = Counter(shorten(text, limit) for text in set(texts))
+    return [short if n_texts[short := shorten(text, limit)] == 1 else text for text in texts]

@@ -15,10 +15,11 @@ from dtef_pipeline.site.family_content import FamilyContent
 from dtef_pipeline.site.rendering import render_data, render_page, render_script_json
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.site import pairs
-from dtef_pipeline.survey.site.contents import SurveyContents
+from dtef_pipeline.survey.site.contents import SurveyContents, shorten_apart
 from dtef_pipeline.survey.site.detail_pages import read_spreads
 from dtef_pipeline.survey.site.family_site import describe_items, read, read_item_scores
 from dtef_pipeline.survey.site.pairs import store_pairs
+from dtef_pipeline.text.shortening import shorten
 from tests.dtef_pipeline.survey.site.conftest import Open
 from tests.made.predictions import blueprints_of, predictions_of
 from tests.made.scores import reference_table, scores_table, survey_rows
@@ -99,6 +100,16 @@ def test_numbers_of_a_question_are_over_the_segments_that_its_models_share(open_
     assert (spread["mean"], spread["best"], spread["best_score"]) == pytest.approx((0.5, "b", 0.6))
     assert (spread["others"], spread["ceiling"], spread["beats"]) == (pytest.approx(0.65), pytest.approx(0.85), False)
     assert (spread["n_pairs"], spread["n_models"]) == (2, 2)
+
+
+def test_questions_that_differ_in_the_middle_have_titles_that_differ() -> None:
+    """Three of five questions of GD3 had the title `Do you think … in the next 10 years?`."""
+    texts = [
+        f"Will AI, as far as you know today, make your {what} better or worse in the next ten years?"
+        for what in ("job", "health")
+    ]
+    assert shorten_apart([*texts, "Are you well?", texts[0]], 60) == [*texts, "Are you well?", texts[0]]
+    assert shorten_apart([texts[0], texts[0]], 60) == [shorten(texts[0], 60)] * 2
 
 
 def test_baselines_are_spread_where_no_model_was_asked(open_tables: Open) -> None:
