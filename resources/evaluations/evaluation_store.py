@@ -19,7 +19,7 @@ from dtef_pipeline.identity import canonical_json, digest
 from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.responses.database import ResponseDatabase, make_tables
 from resources.responses.database_stores import DatabaseStore, get_utc_now, read_if_there
-from resources.votes.vote_tables import actions, decode_time, microseconds, record_action
+from resources.votes.vote_tables import actions, convert_time, decode_time, microseconds, record_action
 
 EventKind = Literal["queued", "started", "item", "completed", "failed", "cancelled"]
 EvaluationStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
@@ -351,7 +351,7 @@ class EvaluationStore(DatabaseStore):
         statement = sa.select(*columns, *ending).outerjoin_from(evaluations, ends).where(column.queue_id.in_(queue_ids))
         return {
             row["queue_id"]: (
-                Event(1, "queued", {"family": row["family"], "runs": row["run_count"]}, _convert_time(row["submitted_at"])),
+                Event(1, "queued", {"family": row["family"], "runs": row["run_count"]}, convert_time(row["submitted_at"])),
                 None if row["seq"] is None else _End.parse_row(row),
             )
             for row in self.rows(statement)
@@ -365,7 +365,7 @@ class EvaluationStore(DatabaseStore):
                 json.loads(row["manifest"]),
                 json.loads(row["plan"]),
                 row["submitted_by"],
-                _convert_time(row["submitted_at"]),
+                convert_time(row["submitted_at"]),
                 row["run_count"],
                 tuple(
                     EvaluationRun(f"{row['queue_id']}{place:04x}", row["queue_id"], **run)
@@ -384,7 +384,7 @@ class _End(NamedTuple):
 
     @classmethod
     def parse_row(cls, row: Mapping[str, Any]) -> _End:
-        event = Event(row["seq"], row["kind"], json.loads(row["data"]), _convert_time(row["ended_at"]))
+        event = Event(row["seq"], row["kind"], json.loads(row["data"]), convert_time(row["ended_at"]))
         return cls(event, decode_time(row["started_at"]))
 
     @property
@@ -408,9 +408,3 @@ def _find_submitted_before(connection: sa.Connection, row: Mapping[str, Any]) ->
             "send the same manifest, or use another key"
         )
     return str(earlier.queue_id)
-
-
-def _convert_time(value: int) -> datetime:
-    moment = decode_time(value)
-    assert moment is not None
-    return moment

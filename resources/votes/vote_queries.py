@@ -32,15 +32,8 @@ from resources.votes.vote_tables import (
 JUDGE_KIND = "judge"
 NOT_OF_A_JUDGE = "the id of a person, which no judge has"
 _OF_VOTE = (
-    "vote_id",
-    "pair_id",
-    "reviewer_id",
-    "reviewer_kind",
-    "choice",
-    "shown_as_a",
-    "confidence",
-    "justification",
-    "voted_at",
+    *("vote_id", "pair_id", "reviewer_id", "reviewer_kind", "choice", "shown_as_a"),
+    *("confidence", "justification", "voted_at"),
 )
 _OF_STORED = ("prompt_id", "model", "model_variant", "served_model", "fingerprint", "answered_at")
 
