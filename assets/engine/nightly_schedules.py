@@ -42,7 +42,6 @@ def build_night_schedule(
     job: str,
     time: tuple[int, int],
     description: str,
-    label: str,
     skip_reason: str,
     names_any: Callable[[Any], bool] = lambda panel: True,
     named: str = "",
@@ -50,7 +49,7 @@ def build_night_schedule(
 ) -> dg.ScheduleDefinition:
     """Return the schedule `name` of `job`, off until it is switched on.
 
-    `time`: hour and minute (UTC); `label`: part of the run's key; `skip_reason`: why there may be no partition; `names_any`: whether a panel has
+    `time`: hour and minute (UTC); `skip_reason`: why there may be no partition; `names_any`: whether a panel has
     anything to run, and `named`, in words, what it needs for that. `read_panel`: reads the family's part of the panel file, or None if it
     is missing; by default the section of its name.
     """
@@ -71,13 +70,13 @@ def build_night_schedule(
         night_plan = plan(context, store, panel.model_copy(update={"snapshot": night}))
         if not night_plan.keys:
             return dg.SkipReason(skip_reason)
-        return _build_request(context, label, night, night_plan)
+        return _build_request(context, name, night, night_plan)
 
     definition: dg.ScheduleDefinition = schedule
     return definition
 
 
-def _build_request(context: dg.ScheduleEvaluationContext, label: str, night: str, plan: NightPlan) -> dg.RunRequest:
+def _build_request(context: dg.ScheduleEvaluationContext, schedule: str, night: str, plan: NightPlan) -> dg.RunRequest:
     """Return a request for one run of the configured assets in the snapshot `night`. Its tag names partitions of the panel that are left out."""
     tags = {**build_partition_tags(plan.all_keys, plan.keys), SNAPSHOT_TAG: night}
     keys = set(plan.keys)
@@ -85,7 +84,7 @@ def _build_request(context: dg.ScheduleEvaluationContext, label: str, night: str
         tags[LEFT_OUT_TAG] = list_first_names(lacking, _LEFT_OUT_NAMED)
         context.log.warning(f"left out, because they were never run: {tags[LEFT_OUT_TAG]}")
     return dg.RunRequest(
-        run_key=f"{label} {night}",
+        run_key=f"{schedule} {night}",
         tags=tags,
         run_config={"ops": {name: {"config": fields} for name, fields in plan.config.items()}},
         asset_selection=[dg.AssetKey(name) for name in plan.config],

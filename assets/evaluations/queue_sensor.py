@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 
-from assets.evaluations.run_endings import CANCELLED_TAG, add_call_counts, ending
-from assets.evaluations.run_log import DagsterRunLog
+from assets.evaluations.run_log import CANCELLED_TAG, DagsterRunLog, add_call_counts, ending
 from assets.stage.dagster_internals import MAX_RETRIES_TAG
 from assets.stage.partitions import SNAPSHOT_TAG, build_partition_tags
 from assets.stage.resources import Store

@@ -12,7 +12,7 @@ import dagster as dg
 from assets.engine.family_assets import family_jobs, stage_keys
 from assets.engine.site_report import report
 from assets.stage.checks import asset_check
-from assets.stage.dagster_internals import sensor_cursor
+from assets.stage.dagster_internals import read_sensor_state
 from assets.stage.file_notes import list_partitions
 from assets.stage.partitions import build_range_tags, split_ranges
 from assets.stage.resources import Store
@@ -285,7 +285,7 @@ def _can_be_read(looks: Mapping[str, Look]) -> dict[str, Any]:
 @asset_check(asset=survey_files.key, name=_CHECK)
 def landings_are_readable(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
     """Warns of files in the folder DTEF_SURVEYS that cannot be read or only in part. The sensor `new_round` reports each change."""
-    return dg.AssetCheckResult(**_can_be_read(_read_cursor(sensor_cursor(context.instance, new_round.name))))
+    return dg.AssetCheckResult(**_can_be_read(_read_cursor(read_sensor_state(context.instance, new_round.name).cursor)))
 
 
 def _extract_first_clauses(trouble: str) -> str:
@@ -329,6 +329,3 @@ survey_nightly = dg.define_asset_job(
     selection=dg.AssetSelection.assets(*stage_keys(SURVEY_STAGES)[2:]),
     description="Repeats the same prompts in a new snapshot, scores the responses, and compares them with earlier snapshots.",
 )
-
-SURVEY_JOBS = [survey_pipeline, survey_nightly, survey_roll_ups]
-SURVEY_SENSORS = [new_round, survey_boards_after_run]

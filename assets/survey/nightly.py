@@ -70,9 +70,7 @@ survey_nightly_schedule = build_night_schedule(
     job="survey_nightly",
     time=(2, 0),
     description="the prompts of the panel (DTEF_PANEL), in a snapshot named after the date.",
-    label="surveys",
     skip_reason="no round has been ingested yet, or no partition of the panel has been run: `dtef run --round ROUND` makes the prompts that "
     "a night needs",
     read_panel=load_known_panel,
 )
-SURVEY_SCHEDULES = [survey_nightly_schedule]

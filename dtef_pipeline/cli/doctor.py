@@ -173,7 +173,7 @@ def check_models(settings: Settings) -> Diagnosis:
 def check_panel(settings: Settings) -> Diagnosis:
     """Check that all sections of the panel can be read, that its models are known and have keys, and that its rounds exist."""
     from assets.engine.settings_config import load_family_panel
-    from assets.preference.preference_panel import vote_settings
+    from assets.preference.score_assets import vote_settings
     from assets.survey.nightly import load_checked_panel
     from dtef_pipeline.cli.options import USUAL_FAMILY
     from dtef_pipeline.families import FAMILIES

@@ -62,7 +62,7 @@ class TestOneBadPartition:
         for stage in STAGE_NAMES[2:]:
             assert pipeline.status(stage) == {key: RED if key == BAD else GREEN for key in pipeline.keys}, stage
         found = pipeline.checks(outcome)
-        assert {"predictions_are_unique", "scores_are_unique", "results_are_unique"} <= set(found)
+        assert {"predictions_are_unique", "scores_are_unique", "segment_results_are_unique"} <= set(found)
         assert all(found.values())
 
     def test_it_fails_alone_where_many_are_made_together(self, done: Pipeline) -> None:
@@ -109,9 +109,9 @@ def doubled(table: pa.Table) -> pa.Table:
 
 SPOILED: dict[str, tuple[str, Callable[[pa.Table], pa.Table]]] = {
     "distributions_sum_to_one": ("survey_responses", lambda rows: replaced(rows, "observed", [0.4, 0.3, 0.2])),
-    "questions_are_unique": ("survey_responses", doubled),
+    "survey_responses_are_unique": ("survey_responses", doubled),
     "n_reaches_minimum": ("survey_responses", lambda rows: replaced(rows, "n", 9)),
-    "prompts_are_unique": ("blueprints", doubled),
+    "blueprints_are_unique": ("blueprints", doubled),
     "context_excludes_targets": ("blueprints", lambda rows: replaced(rows, "context_question_ids", ["q0", "q1"])),
     "predictions_are_unique": ("predictions", doubled),
     "every_prediction_has_a_blueprint": ("predictions", lambda rows: replaced(rows, "prompt_id", "0" * 32)),

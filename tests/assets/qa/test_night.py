@@ -13,12 +13,12 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
-from assets.qa.nightly import qa_nightly_schedule
+from assets.qa.roll_ups import qa_nightly_schedule
 from assets.stage.file_notes import add_noted
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILY_BY_NAME
-from resources.item_files import ITEM_NOTES, QaSource
+from resources.notes import ITEM_NOTES, QaSource
 from tests.assets.qa.conftest import QaPipeline, qa_pipeline
 from tests.assets.rubric.conftest import state_in
 from tests.assets.ticks import run_request, tick
@@ -66,7 +66,7 @@ class TestTick:
         request = night(
             "qa: {parts: [law, 'gsm8k/*'], models: [m], draws: 2, limit: 30, max_cost_usd: 1.5, few_shot: 5, judge: none}\n"
         )
-        assert request.run_key == "questions 2026-03-01"
+        assert request.run_key == "qa_nightly 2026-03-01"
         assert request.tags["dtef/snapshot"] == "2026-03-01"
         assert request.tags["dtef/partitions"].split("\n") == ["mmlu/law", "gsm8k/all"]
         config = told(request)

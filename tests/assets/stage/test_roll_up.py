@@ -13,12 +13,12 @@ def test_evidence_is_shared_by_the_roll_ups_of_a_run_and_gone_with_it() -> None:
 
     @dg.asset
     def first(store: Store) -> None:
-        seen.append((store.roll_ups.evidence, len(store.roll_ups.evidence)))
-        store.roll_ups.evidence[SurveyBoardOptions()] = BoardEvidence(pd.DataFrame(), None)
+        seen.append((store.run_state.evidence, len(store.run_state.evidence)))
+        store.run_state.evidence[SurveyBoardOptions()] = BoardEvidence(pd.DataFrame(), None)
 
     @dg.asset(deps=[first])
     def second(store: Store) -> None:
-        seen.append((store.roll_ups.evidence, len(store.roll_ups.evidence)))
+        seen.append((store.run_state.evidence, len(store.run_state.evidence)))
 
     quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
     defs = dg.Definitions(assets=[first, second], resources={"store": Store()}, executor=dg.in_process_executor)

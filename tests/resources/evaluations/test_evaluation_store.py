@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from assets.evaluations.run_endings import Ending, add_call_counts
+from assets.evaluations.run_log import Ending, add_call_counts
 from dtef_pipeline.errors import StoreError
 from resources.evaluations.evaluation_calls import CallCounts, StageCalls, count_calls_left, sum_reported_calls
 from resources.evaluations.evaluation_counts import round_dollars
