@@ -187,3 +187,7 @@ def _list_files(path: Path) -> Iterator[tuple[str, Path]]:
     for file in sorted(path.rglob("*")):
         if file.is_file() and not file.name.startswith("."):
             yield file.relative_to(path).as_posix(), file
+
+
+FileNote = RubricFile | QaSource | PartFile
+"""The source of a partition."""

@@ -200,8 +200,8 @@ class GameDocumentStore(DatabaseStore):
         """
         numbers = {f"{kind}_version": len(versions), f"{kind}_status": len(statuses)}
         new = {name: number for name, number in numbers.items() if number}
-        action = f"{kind}_import", {}, {"file": source, "new": new}
         if new:
+            action = (f"{kind}_import", dict[str, Any](), {"file": source, "new": new})
             self._write(
                 kind, versions, statuses, user, action, lambda connection: read_documents_from(connection, kind) == snapshot
             )
