@@ -13,7 +13,6 @@ from assets.engine.site_report import report
 from assets.engine.stage_assets import all_stages, build_file_source, stage_assets
 from assets.stage.boards_sensor import boards_after_run
 from assets.stage.family_drift import build_drift_assets
-from assets.stage.file_notes import list_partitions
 from assets.stage.partitions import load_store_models, markdown, roll_up
 from assets.stage.resources import Store
 from assets.stage.roll_up import build_costs_asset, publish_tables, require_scored
@@ -140,16 +139,15 @@ def build_item_board(family: Family) -> FamilyBoard:
 def _build_schedule(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDefinition:
     """Return the schedule of the stages after the first, for the panel's partitions that are loaded."""
 
-    def plan(context: dg.ScheduleEvaluationContext, store: Store, settings: PartSettings) -> NightPlan:
+    def plan(_: dg.ScheduleEvaluationContext, store: Store, settings: PartSettings, known_keys: Sequence[str]) -> NightPlan:
         load_store_models(store).resolve(settings.models)
-        known_keys = list_partitions(context.instance, family.space)
         parts = filter_by_patterns(known_keys, settings.parts, f"{family.name}.parts")
         keys = [
             key
             for key in parts
             if len(store.warehouse.read_or_empty(family.first_table, columns=[family.scores.item], **family.space.levels(key)))
         ]
-        return NightPlan(known_keys, parts, keys, run_config(settings, {stage.name: stage.settings for stage in stages[1:]}))
+        return NightPlan(parts, keys, run_config(settings, {stage.name: stage.settings for stage in stages[1:]}))
 
     return build_night_schedule(
         family,

@@ -11,7 +11,6 @@ from assets.games.game_catalog import load_known_personas, load_known_scenarios
 from assets.games.stages import GAMES_STAGES, add_scenarios
 from assets.stage.checks import asset_check, verdict
 from assets.stage.family_drift import build_drift_assets
-from assets.stage.file_notes import list_partitions
 from assets.stage.partitions import load_store_models
 from assets.stage.resources import Store
 from assets.stage.roll_up import build_costs_asset
@@ -26,7 +25,6 @@ from dtef_pipeline.games.persona_results import GAME_RESULTS_READS, compute_game
 from dtef_pipeline.games.personas import require_approved
 from dtef_pipeline.games.play_drift import GAMES_WATCHED, find_moved_baselines
 from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, GamesSettings, list_panel_players, select_scenarios
-from dtef_pipeline.games.tables import LEAGUE_SPACE
 
 GAMES_FAMILY = FAMILY_BY_NAME["games"]
 persona_results = build_board_asset(
@@ -73,14 +71,16 @@ GAMES_ROLL_UPS = [persona_results, games_costs, games_drift, report]
 games_pipeline, games_roll_ups, games_boards_after_run = family_jobs(GAMES_FAMILY, GAMES_STAGES, GAMES_ROLL_UPS)
 
 
-def plan_games(context: dg.ScheduleEvaluationContext, store: Store, panel: GamesSettings) -> NightPlan:
+def plan_games(
+    context: dg.ScheduleEvaluationContext, store: Store, panel: GamesSettings, known_keys: Sequence[str]
+) -> NightPlan:
     """Plan all stages. A scenario that was never played becomes a partition."""
     manifests = load_known_scenarios(store.settings)
     keys = select_scenarios(panel, manifests)
     panel = panel.model_copy(update={"players": list_panel_players(panel)})
     _require_players(panel, store, manifests, keys)
     add_scenarios(context.instance, keys)
-    return NightPlan(list_partitions(context.instance, LEAGUE_SPACE), keys, keys, run_config(panel, GAMES_STAGE_SETTINGS))
+    return NightPlan(keys, keys, run_config(panel, GAMES_STAGE_SETTINGS))
 
 
 def _require_players(

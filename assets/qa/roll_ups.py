@@ -16,7 +16,6 @@ from assets.qa.part_checks import load_known_suites
 from assets.qa.stages import QA_STAGES, judge_limits, resolve_run_arbiter
 from assets.stage.checks import asset_check, verdict
 from assets.stage.family_drift import build_drift_assets
-from assets.stage.file_notes import list_partitions
 from assets.stage.partitions import load_store_models, markdown, roll_up
 from assets.stage.resources import Store
 from assets.stage.roll_up import build_costs_asset, publish_tables, require_scored
@@ -136,14 +135,15 @@ qa_anchors_rerun = dg.define_asset_job(
 )
 
 
-def plan_questions(context: dg.ScheduleEvaluationContext, store: Store, panel: QaSettings) -> NightPlan:
+def plan_questions(
+    context: dg.ScheduleEvaluationContext, store: Store, panel: QaSettings, known_parts: Sequence[str]
+) -> NightPlan:
     """Plan the stages from the prompts on. Parts that were added but never materialized are left out and reported."""
-    known_parts = list_partitions(context.instance, QA_SPACE)
     parts = select_panel_parts(panel, known_parts)
     keys = [key for key in parts if len(store.warehouse.read_or_empty("qa_items", columns=["item_id"], **QA_SPACE.levels(key)))]
     for key, text in _filter_faults(panel, store, keys).items() if keys else ():
         context.log.warning(f"{key}: {text}")
-    return NightPlan(known_parts, parts, keys, _config(panel, store) if keys else {})
+    return NightPlan(parts, keys, _config(panel, store) if keys else {})
 
 
 def _config(settings: QaSettings, store: Store) -> dict[str, dict[str, Any]]:

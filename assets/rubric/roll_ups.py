@@ -14,7 +14,6 @@ from assets.engine.settings_config import load_family_panel
 from assets.engine.site_report import report
 from assets.rubric.stages import RUBRIC_STAGES
 from assets.stage.family_drift import build_drift_assets
-from assets.stage.file_notes import list_partitions
 from assets.stage.partitions import load_store_models, markdown
 from assets.stage.resources import Store
 from assets.stage.roll_up import build_costs_asset
@@ -48,7 +47,6 @@ from dtef_pipeline.rubric.settings import (
     RubricSettings,
     select_panel_blueprints,
 )
-from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.text.number_words import format_count
 
 
@@ -219,13 +217,14 @@ rubric_anchors_rerun = dg.define_asset_job(
 )
 
 
-def plan_rubrics(context: dg.ScheduleEvaluationContext, store: Store, panel: RubricSettings) -> NightPlan:
+def plan_rubrics(
+    context: dg.ScheduleEvaluationContext, store: Store, panel: RubricSettings, known_keys: Sequence[str]
+) -> NightPlan:
     """Plan the stages from the responses on, leaving out and naming blueprints that were never materialized."""
-    blueprints = list_partitions(context.instance, RUBRIC_SPACE)
-    selection = select_panel_blueprints(panel, blueprints)
+    selection = select_panel_blueprints(panel, known_keys)
     stored_keys = set(store.warehouse.values("rubric_blueprints", "blueprint"))
     keys = [key for key in selection if key in stored_keys]
-    return NightPlan(blueprints, selection, keys, _config(context, panel, store) if keys else {})
+    return NightPlan(selection, keys, _config(context, panel, store) if keys else {})
 
 
 def _config(context: dg.ScheduleEvaluationContext, settings: RubricSettings, store: Store) -> dict[str, dict[str, Any]]:
