@@ -192,18 +192,6 @@ def vote_counts(database: ResponseDatabase) -> VoteCounts:
     )
 
 
-def count_votes_and_voids(database: ResponseDatabase) -> tuple[int, int]:
-    """Return the number of votes, voided ones included, and the number of voided ones."""
-
-    def count_both(connection: sa.Connection) -> tuple[int, int]:
-        votes, voids = (
-            connection.scalar(sa.select(sa.func.count()).select_from(table)) or 0 for table in (tables.votes, tables.voids)
-        )
-        return votes, voids
-
-    return database.read(count_both)
-
-
 def list_latest_actions(database: ResponseDatabase, limit: int, before: int | None = None) -> list[dict[str, Any]]:
     """Return actions of administrators and operators as `VoteStore.actions` does, but latest first; `before`: below this place."""
     action = tables.actions.c
