@@ -12,8 +12,14 @@ from assets.stage.partitions import SNAPSHOT_TAG, build_partition_tags
 from assets.stage.resources import Store
 from dtef_pipeline.errors import DtefError
 from resources.evaluations.evaluation_calls import count_calls_left, sum_reported_calls
-from resources.evaluations.evaluation_counts import sum_call_costs_by
-from resources.evaluations.evaluation_store import QUEUE_SENSOR, QUEUE_TAG, Evaluation, EvaluationStore, has_evaluations
+from resources.evaluations.evaluation_store import (
+    QUEUE_SENSOR,
+    QUEUE_TAG,
+    Evaluation,
+    EvaluationStore,
+    has_evaluations,
+    sum_call_costs_by,
+)
 from resources.failures import format_one_line, links
 from resources.responses.database import ResponseDatabase
 
