@@ -152,7 +152,6 @@ def _build_schedule(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDef
     return build_night_schedule(
         family,
         plan,
-        name=f"{family.name}_nightly",
         job=f"{family.name}_pipeline",
         time=(4, 0),
         description=(

@@ -37,26 +37,25 @@ def build_night_schedule(
     family: Family,
     plan: Plan,
     *,
-    name: str,
-    job: str,
     time: tuple[int, int],
     description: str,
     skip_reason: str,
+    job: str = "",
     names_any: Callable[[Any], bool] = lambda panel: True,
     named: str = "",
     read_panel: Callable[[Settings], Any] | None = None,
 ) -> dg.ScheduleDefinition:
-    """Return the schedule `name` of `job`, off until it is switched on.
+    """Return the schedule FAMILY_nightly of `job`, by default that of its name, off until it is switched on.
 
     `time`: hour and minute (UTC); `skip_reason`: why there may be no partition; `names_any`: whether a panel has
     anything to run, and `named`, in words, what it needs for that. `read_panel`: reads the family's part of the panel file, or None if it
     is missing; by default the section of its name.
     """
-    hour, minute = time
+    (hour, minute), name = time, f"{family.name}_nightly"
 
     @dg.schedule(
         name=name,
-        job_name=job,
+        job_name=job or name,
         cron_schedule=f"{minute} {hour} * * *",
         default_status=dg.DefaultScheduleStatus.STOPPED,
         description=f"Every night at {hour}:{minute:02} UTC: {description} Off until switched on.",

@@ -98,7 +98,6 @@ def _require_players(
 games_nightly = build_night_schedule(
     GAMES_FAMILY,
     plan_games,
-    name="games_nightly",
     job="games_pipeline",
     time=(3, 30),
     description="plays the scenarios in the section `games` of the panel (DTEF_PANEL) again, in a snapshot named after the date, with "

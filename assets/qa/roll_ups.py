@@ -171,8 +171,6 @@ def _filter_faults(settings: QaSettings, store: Store, keys: Sequence[str]) -> d
 qa_nightly_schedule = build_night_schedule(
     QA_FAMILY,
     plan_questions,
-    name="qa_nightly",
-    job="qa_nightly",
     time=(3, 0),
     description="runs and judges again the parts of suites that the section `qa` of the panel (DTEF_PANEL) names, in a snapshot named "
     "after the date. The same run rejudges the anchors (stored responses).",

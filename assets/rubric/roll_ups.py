@@ -241,8 +241,6 @@ def _config(context: dg.ScheduleEvaluationContext, settings: RubricSettings, sto
 rubric_nightly_schedule = build_night_schedule(
     RUBRIC_FAMILY,
     plan_rubrics,
-    name="rubric_nightly",
-    job="rubric_nightly",
     time=(2, 30),
     description="the blueprints of the panel's section `rubric` (DTEF_PANEL), in a snapshot named after the date. If the panel has "
     "`anchors`, judges judge stored responses again in the same run.",

@@ -64,8 +64,6 @@ def plan_surveys(_: dg.ScheduleEvaluationContext, store: Store, panel: SurveySet
 survey_nightly_schedule = build_night_schedule(
     FAMILY_BY_NAME["survey"],
     plan_surveys,
-    name="survey_nightly",
-    job="survey_nightly",
     time=(2, 0),
     description="the prompts of the panel (DTEF_PANEL), in a snapshot named after the date.",
     skip_reason="no round has been ingested yet, or no partition of the panel has been run: `dtef run --round ROUND` makes the prompts that "
