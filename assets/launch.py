@@ -17,8 +17,15 @@ from assets.stage.dagster_internals import (
     use_code_location,
     watch_steps,
 )
-from assets.stage.failure_text import describe_stage_failure, parse_partition_failures
-from assets.stage.partitions import PROCESS_TAG, build_partition_tags, format_failures, get_stage_verb, process_of
+from assets.stage.partitions import (
+    PROCESS_TAG,
+    build_partition_tags,
+    describe_stage_failure,
+    format_failures,
+    get_stage_verb,
+    parse_partition_failures,
+    process_of,
+)
 from assets.stage.resources import SKIPPED_TAG
 from dtef_pipeline.errors import DtefError, Interrupted
 from dtef_pipeline.families import FAMILY_BY_NAME
@@ -130,7 +137,9 @@ def _run(
 
 @cache
 def _load_definitions(family: str) -> dg.Definitions:
-    return dg.Definitions(**plugin_assets.collect_plugin_assets(family))
+    loaded = plugin_assets.load_definitions(family)
+    # Jobs and sensors, which no command uses, take time to resolve.
+    return dg.Definitions(loaded.assets, asset_checks=loaded.asset_checks, resources=loaded.resources, executor=loaded.executor)
 
 
 def close_abandoned_runs(instance: dg.DagsterInstance) -> None:

@@ -49,7 +49,6 @@ class JsonReply:
     """The reply, decoded from JSON; None: no reply, or null."""
     problem: str | None
     """Why there is no reply; None: there is a reply."""
-    attempts: int
 
 
 @dataclass(frozen=True)
@@ -74,19 +73,19 @@ class JsonEndpoint:
         """Return the reply to a payload. Any status but 200 is a problem. Raises no delivery errors."""
         secret = self.environ.get(self.secret_env, "").strip() if self.secret_env else ""
         if fault := find_address_fault(self.url):
-            return JsonReply(None, f"the address of the server {fault}", 0)
+            return JsonReply(None, f"the address of the server {fault}")
         if self.secret_env and not secret:
-            return JsonReply(None, f"environment variable {self.secret_env} is not set", 0)
+            return JsonReply(None, f"environment variable {self.secret_env} is not set")
         reply = _post(self.url, {**payload, **({"auth": secret} if secret else {})}, self.timeout)
         if reply.problem:
             return reply
         status, content = reply.value
         if status != 200:
-            return JsonReply(None, f"{self.origin} answered {status}", reply.attempts)
+            return JsonReply(None, f"{self.origin} answered {status}")
         try:
-            return JsonReply(_remove_secret(secret, json.loads(content)), None, reply.attempts)
+            return JsonReply(_remove_secret(secret, json.loads(content)), None)
         except (ValueError, RecursionError):
-            return JsonReply(None, f"{self.origin}: the reply is not JSON, or contains the secret", reply.attempts)
+            return JsonReply(None, f"{self.origin}: the reply is not JSON, or contains the secret")
 
 
 def find_look_up_server(settings: Settings) -> JsonEndpoint:
@@ -124,17 +123,11 @@ def format_scheme_and_host(url: str) -> str:
 
 def _post(url: str, message: Mapping[str, Any], timeout: float) -> JsonReply:
     """Return status and content of a successful response, after retries where another attempt may help."""
-    number = 0
+    retrying = stamina.RetryingCaller(attempts=ATTEMPTS, timeout=None, wait_initial=1.0, wait_max=LONGEST_RETRY_WAIT_S)
     try:
-        for attempt in stamina.retry_context(
-            on=_is_retryable, attempts=ATTEMPTS, timeout=None, wait_initial=1.0, wait_max=LONGEST_RETRY_WAIT_S
-        ):
-            with attempt:
-                number = attempt.num
-                return JsonReply(post_once(url, message, timeout), None, number)
+        return JsonReply(retrying(_is_retryable, post_once, url, message, timeout), None)
     except PostFailure as error:
-        return JsonReply(None, str(error), number)
-    raise AssertionError("the last attempt returns or raises")
+        return JsonReply(None, str(error))
 
 
 def _is_retryable(error: Exception) -> bool | float:

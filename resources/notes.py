@@ -1,17 +1,21 @@
-"""Small JSON notes on each partition's source, in the warehouse next to the tables."""
+"""Small JSON notes on each partition's source file or folder, in the warehouse next to the tables."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from operator import attrgetter
+from os.path import normpath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pyarrow.fs as pafs
 
 from dtef_pipeline.errors import WarehouseError
-from dtef_pipeline.identity import digest
+from dtef_pipeline.identity import digest, partition_key
 
 if TYPE_CHECKING:
     from resources.warehouse import Warehouse
@@ -91,3 +95,99 @@ class PartFile:
 def open_part_notes(family: str) -> Notes[PartFile]:
     """Return the notes of a family's partitions."""
     return Notes(f"{family}_files", PartFile, attrgetter("key"), f"`dtef {family} add` writes it again")
+
+
+@dataclass(frozen=True, slots=True)
+class RubricFile:
+    """A blueprint's source file, stored as a small JSON file in the warehouse."""
+
+    blueprint: str
+    path: str
+    models_dir: str | None
+    """Folder of the model collections that the file may name."""
+    skip_broken: bool
+    """Whether parts with an error are left out; otherwise a file with one is not run."""
+    content_hash: str
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the file was deleted, renamed or moved."""
+        return not Path(self.path).is_file()
+
+    @property
+    def removal(self) -> str:
+        """The command that removes the blueprint, in backquotes for a sentence."""
+        return f"`dtef rubric remove {shlex.quote(self.blueprint)}`"
+
+
+def content_hash(path: Path, models_dir: Path | None) -> str:
+    """Return the hash of the file and the collections it may name."""
+    parts = [path.read_bytes()]
+    if models_dir is not None:
+        parts += [file.read_bytes() for file in sorted(models_dir.iterdir()) if file.is_file()]
+    return digest(*(hashlib.sha256(part).hexdigest() for part in parts))
+
+
+NOTES_FOLDER = "rubric_files"
+BLUEPRINT_NOTES = Notes(NOTES_FOLDER, RubricFile, lambda file: file.blueprint, "`dtef rubric add` on the file writes it again")
+
+
+def find_missing_below(warehouse: Warehouse, folders: Iterable[Path]) -> list[RubricFile]:
+    """Return blueprints whose file was in one of the folders, at any depth, and no longer exists."""
+    tops = [Path(normpath(folder.absolute())) for folder in folders]
+    return [
+        file
+        for file in BLUEPRINT_NOTES.read_all(warehouse)
+        if any(Path(normpath(file.path)).is_relative_to(top) for top in tops) and file.is_gone
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class QaSource:
+    """A part's source, stored as a small JSON file in the warehouse."""
+
+    suite: str
+    part: str
+    path: str
+    """The file or folder that the part was added from."""
+    corpus: str | None
+    """The documents that its items refer to: a file or a folder; None: there are none."""
+    suites: str | None
+    """The user's own suites file, if one was given; None: the shipped suites."""
+    content_hash: str
+
+    @property
+    def key(self) -> str:
+        """The partition key."""
+        return partition_key(self.suite, self.part)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the file or folder was deleted, renamed or moved."""
+        return not Path(self.path).exists()
+
+
+ITEM_NOTES: Notes[QaSource] = Notes("qa_files", QaSource, lambda source: source.key, "`dtef qa add` writes it again")
+"""The note of each part."""
+
+
+def source_hash(*paths: Path | None) -> str:
+    """Return the hash of the content of files, and of all files in folders except dotfiles."""
+    return digest(*(_hash_files(path) for path in paths if path is not None))
+
+
+def _hash_files(path: Path) -> list[tuple[str, str]]:
+    return [(name, hashlib.sha256(file.read_bytes()).hexdigest()) for name, file in _list_files(path)]
+
+
+def _list_files(path: Path) -> Iterator[tuple[str, Path]]:
+    if path.is_file():
+        yield path.name, path
+        return
+    for file in sorted(path.rglob("*")):
+        if file.is_file() and not file.name.startswith("."):
+            yield file.relative_to(path).as_posix(), file
+
+
+FileNote = RubricFile | QaSource | PartFile
+"""The source of a partition."""

@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from dtef_pipeline.errors import ConfigError
 
@@ -79,32 +78,30 @@ class ScriptEngine:
             request = json.dumps({"script": script, "variables": dict(variables)}, default=str)
         except (TypeError, ValueError, RecursionError) as error:
             return {"fault": "error", "text": f"the script's variables cannot be handed over: {error}"}
-        for _ in range(2):  # a process that ended while idle is not the fault of this script
-            fresh = self._worker is None
+        is_fresh = self._worker is None
+        answer = self._ask_worker(request)
+        if answer is None and not is_fresh:  # a process that ended while idle is not the fault of this script
             answer = self._ask_worker(request)
-            if answer is not None and ("fault" not in answer or answer["fault"] == "error"):
-                return answer
-            self.close_worker()
-            if answer is not None:
-                return answer
-            if fresh:
-                break
-        return {"fault": "stopped", "text": "the process that ran the script ended"}
+        return answer or {"fault": "stopped", "text": "the process that ran the script ended"}
 
     def _ask_worker(self, request: str) -> Mapping[str, Any] | None:
-        """Return the process's answer, or None if it ended."""
+        """Return the process's answer, or None if it ended. After a fault other than the script's own error, the next script gets a new one."""
+        answer: Mapping[str, Any] | None
         try:
             if self._worker is None:
                 self._worker = _Worker()
                 weakref.finalize(self, self._worker.end)
-            return self._worker.ask(request, self._patience)
+            answer = self._worker.ask(request, self._patience)
+            if answer.get("fault", "error") == "error":
+                return answer
         except TimeoutError:
-            return {"fault": "timeout", "text": f"the script was ended from outside after {self._patience:g} s"}
+            answer = {"fault": "timeout", "text": f"the script was ended from outside after {self._patience:g} s"}
         except (OSError, EOFError, ValueError):
-            return None
+            answer = None
+        self._end_worker()
+        return answer
 
-    def close_worker(self) -> None:
-        """End the process; the next script starts another."""
+    def _end_worker(self) -> None:
         if self._worker is not None:
             self._worker.end()
             self._worker = None
@@ -112,13 +109,7 @@ class ScriptEngine:
     def close(self) -> None:
         """End the process once the running script is done."""
         with self._turn:
-            self.close_worker()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
+            self._end_worker()
 
 
 class _Worker:
@@ -186,9 +177,5 @@ def evaluating(prepare: Callable[..., Any]) -> Iterator[Callable[[str, Any], Any
     The engine's process starts with the first script and ends with the context.
     """
     functions = load_plugin_functions()
-    engine = ScriptEngine() if has_script_engine() else None
-    try:
+    with contextlib.closing(ScriptEngine()) if has_script_engine() else contextlib.nullcontext() as engine:
         yield lambda name, argument: prepare(name, argument, engine, functions)
-    finally:
-        if engine is not None:
-            engine.close()

@@ -298,6 +298,11 @@ class Warehouse:
             if spec.space == space:
                 delete_folder(self.fs, self.folder(table, **{space.first: value}), self.folder(table))
 
+    def clear(self, tables: Iterable[str], family: str) -> None:
+        """Remove all rows of tables over all partitions, and the family's rows of tables over all families."""
+        for table in tables:
+            delete_folder(self.fs, self.folder(table, **build_family_levels(table, family)), self.root)
+
     def connect(
         self, *, only: Iterable[str] | None = None, first: Sequence[str] = (), skips: Collection[str] = ()
     ) -> duckdb.DuckDBPyConnection:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
+
+from filelock import FileLock, Timeout
 
 # Together below pytest's time limit for a test, which would end the whole run.
 UPDATE_TIMEOUT_S = 60
@@ -32,29 +31,17 @@ def found_or_installed(find: Callable[[], _T | None], package: str) -> _T:
         return found
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise NotInstalled(f"no {package} here, and no apt-get as root to install it with")
-    with _alone(package):
+    try:
         # One of the processes that run tests at once installs, the others wait and find it done, or failed.
-        if (found := find()) is None:
-            _install_once(package)
-            found = find()
+        with FileLock(_TEMPORARY / "dtef-apt.lock", timeout=LOCK_TIMEOUT_S):
+            if (found := find()) is None:
+                _install_once(package)
+                found = find()
+    except Timeout:
+        raise NotInstalled(f"no {package} here, and others kept apt-get busy for {LOCK_TIMEOUT_S} s") from None
     if found is None:
         raise NotInstalled(f"apt-get installed {package}, but its programs are nowhere to be found")
     return found
-
-
-@contextmanager
-def _alone(package: str) -> Iterator[None]:
-    with (_TEMPORARY / "dtef-apt.lock").open("w") as lock:
-        end = time.monotonic() + LOCK_TIMEOUT_S
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    raise NotInstalled(f"no {package} here, and others kept apt-get busy for {LOCK_TIMEOUT_S} s") from None
-                time.sleep(0.2)
-        yield
 
 
 def _install_once(package: str) -> None:

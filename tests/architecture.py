@@ -221,7 +221,8 @@ _NO_ANCHOR = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]])*\]", re.DOTALL)
 def pattern_of(call: ast.Call) -> str:
     """The pattern that a call of `re` is given; blank for other calls and for patterns in variables. Computed parts are left out."""
     function = call.func
-    if not (isinstance(function, ast.Attribute) and ast.unparse(function.value) in ("re", "regex") and call.args):
+    module = function.value if isinstance(function, ast.Attribute) else None
+    if not (isinstance(module, ast.Name) and module.id in ("re", "regex") and call.args):
         return ""
     parts = call.args[0].values if isinstance(call.args[0], ast.JoinedStr) else [call.args[0]]
     return "".join(str(part.value) for part in parts if isinstance(part, ast.Constant))

@@ -11,7 +11,6 @@ from tests import architecture as house
 from tests.conftest import ROOT
 
 MAY_NAME_A_FAMILY = {
-    "assets/definitions.py": "Dagster loads one module, which lists the jobs, schedules and sensors of every family",
     "dtef_pipeline/families.py": "the list of families: what each brings",
 }
 MAY_SAY = {

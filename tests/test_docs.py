@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import json
 import os
@@ -107,6 +108,14 @@ def test_links_between_pages_lead_somewhere() -> None:
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
     links = [(page, to) for page in pages for to in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))]
     assert [(page.name, to) for page, to in links if "://" not in to and not (page.parent / to).exists()] == []
+
+
+def test_what_the_guide_for_adapters_imports_is_there() -> None:
+    guide = (ROOT / "docs" / "how-to" / "add-a-survey.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^from (dtef_pipeline\.[\w.]+) import (.+)$", guide, re.MULTILINE)
+    assert lines
+    for module, names in lines:
+        assert [name for name in names.split(", ") if not hasattr(importlib.import_module(module), name)] == []
 
 
 def names_in(source: Path) -> set[str]:

@@ -60,7 +60,7 @@ def build_anchor_asset(
         shifts = judge_drift(subject, store.warehouse.read("anchors", family=family), load_drift_section(store.settings))
         return _build_result(context, rows, settings.snapshot, len(anchors), shifts)
 
-    attributes = {**roll_up("anchors", code_version="3", kinds={"litellm", "parquet"}), "group_name": family}
+    attributes = roll_up("anchors", code_version="3", group=family, kinds={"litellm", "parquet"})
     decorate = dg.asset(name=name, deps=[dg.AssetKey(dep)], **attributes)
     definition: dg.AssetsDefinition = decorate(takes_settings(settings_type, name, setting_names)(compute))
     return definition

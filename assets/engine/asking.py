@@ -60,7 +60,7 @@ def asking(
         for role, daily in limits.daily.items():
             gateway.accounts.limit_daily(role, daily)
         gateway.accounts.allowed_unpriced.update(limits.unpriced)
-        if (listener := store.call_listener) is None:
+        if (listener := store.run_state.call_listener) is None:
             yield _Asks(gateway, progress, None)
             return
         listener.begin(sum(expected.values()))

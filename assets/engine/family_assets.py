@@ -12,12 +12,10 @@ from assets.engine.roll_up_names import REPORT
 from assets.engine.site_report import report
 from assets.engine.stage_assets import all_stages, build_file_source, stage_assets
 from assets.stage.boards_sensor import boards_after_run
-from assets.stage.family_costs import build_costs_asset
-from assets.stage.family_drift import FamilyDrift, build_drift_assets
-from assets.stage.file_notes import list_partitions
+from assets.stage.family_drift import build_drift_assets
 from assets.stage.partitions import load_store_models, markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.roll_up import publish_tables, require_made
+from assets.stage.roll_up import build_costs_asset, publish_tables, require_scored
 from dtef_pipeline.family.item_scores import OVERALL, compute_item_boards
 from dtef_pipeline.family.item_subject import item_subject
 from dtef_pipeline.family.record import Family, FamilyBoard, Preview
@@ -37,16 +35,11 @@ def build_board_asset(family: Family, board: FamilyBoard) -> dg.AssetsDefinition
         return publish_tables(store, tables, family=family.name, **board.metadata(tables, store), **previews)
 
     deps = [dg.AssetKey(name) for name in board.after or (family.scores_table,)]
-    options = {**roll_up(board.table or board.name, code_version=board.version), "group_name": family.name}
+    options = roll_up(board.table or board.name, code_version=board.version, group=family.name)
     asset: dg.AssetsDefinition = dg.asset(name=board.name, deps=deps, description=cleandoc(board.description), **options)(
         compute
     )
     return asset
-
-
-def require_scored(store: Store, family: Family) -> None:
-    """Raise WarehouseError if nothing of the family is scored."""
-    require_made(store, family.scores_table, family.part, f"dtef {family.name} run")
 
 
 def _show_preview(tables: Tables, preview: Preview) -> Any:
@@ -96,19 +89,7 @@ def stage_keys(stages: Sequence[Stage]) -> list[dg.AssetKey]:
     return [dg.AssetKey(stage.name) for stage in stages]
 
 
-class FamilyAssets(NamedTuple):
-    """The definitions of one family."""
-
-    assets: list[Any]
-    checks: list[dg.AssetChecksDefinition]
-    pipeline: Any
-    """The job of its stages."""
-    jobs: list[Any]
-    sensors: list[dg.SensorDefinition]
-    schedules: list[dg.ScheduleDefinition]
-
-
-def assemble(family: Family) -> FamilyAssets:
+def assemble(family: Family) -> dg.Definitions:
     """Return the definitions of a family that the engine assembles."""
     partitions = dg.DynamicPartitionsDefinition(name=family.space.name)
     files = build_file_source(
@@ -119,22 +100,18 @@ def assemble(family: Family) -> FamilyAssets:
     )
     stages = all_stages(family)
     assets = stage_assets(family, stages)
-    run = f"dtef {family.name} run"
     costs = build_costs_asset(family, [stage.name for stage in stages if stage.asks])
-    drift, *drift_checks = build_drift_assets(
-        FamilyDrift(item_subject(family), code_version="1", details="", scores=(family.scores_table, family.part, run))
-    )
+    drift, drift_check = build_drift_assets(family, item_subject(family), code_version="1")
     boards = [build_board_asset(family, board) for board in (build_item_board(family), *family.boards)]
     roll_ups = [*boards, costs, drift, report]
     jobs = family_jobs(family, stages, roll_ups)
     checks = [asset for asset in assets if isinstance(asset, dg.AssetChecksDefinition)]
-    return FamilyAssets(
-        [files, *(asset for asset in assets if asset not in checks), *boards, costs, drift],
-        [*checks, *drift_checks],
-        jobs.pipeline,
-        [jobs.pipeline, jobs.roll_ups],
-        [jobs.boards_after_run],
-        [_build_schedule(family, stages)],
+    return dg.Definitions(
+        assets=[files, *(asset for asset in assets if asset not in checks), *boards, costs, drift],
+        asset_checks=[*checks, drift_check],
+        jobs=[jobs.pipeline, jobs.roll_ups],
+        sensors=[jobs.boards_after_run],
+        schedules=[_build_schedule(family, stages)],
     )
 
 
@@ -162,27 +139,24 @@ def build_item_board(family: Family) -> FamilyBoard:
 def _build_schedule(family: Family, stages: tuple[Stage, ...]) -> dg.ScheduleDefinition:
     """Return the schedule of the stages after the first, for the panel's partitions that are loaded."""
 
-    def plan(context: dg.ScheduleEvaluationContext, store: Store, settings: PartSettings) -> NightPlan:
+    def plan(_: dg.ScheduleEvaluationContext, store: Store, settings: PartSettings, known_keys: Sequence[str]) -> NightPlan:
         load_store_models(store).resolve(settings.models)
-        known_keys = list_partitions(context.instance, family.space)
         parts = filter_by_patterns(known_keys, settings.parts, f"{family.name}.parts")
         keys = [
             key
             for key in parts
             if len(store.warehouse.read_or_empty(family.first_table, columns=[family.scores.item], **family.space.levels(key)))
         ]
-        return NightPlan(known_keys, parts, keys, run_config(settings, {stage.name: stage.settings for stage in stages[1:]}))
+        return NightPlan(parts, keys, run_config(settings, {stage.name: stage.settings for stage in stages[1:]}))
 
     return build_night_schedule(
         family,
         plan,
-        name=f"{family.name}_nightly",
         job=f"{family.name}_pipeline",
         time=(4, 0),
         description=(
             f"requests the {format_plural(family.part)} that the panel's section `{family.name}` (DTEF_PANEL) names "
             "again, in a snapshot named after the date."
         ),
-        label=family.name,
         skip_reason=f"no {family.part} of the panel has been added yet: `dtef {family.name} add PATH` does",
     )

@@ -315,14 +315,7 @@ def load_stage(family: Family) -> Stage:
         "a partition whose file has changed since is stale.",
         load,
         after=(f"{family.name}_files",),
-        checks=(
-            make_uniqueness_check(
-                f"{family.first_table}_are_unique",
-                "Each item occurs once in its partition.",
-                family.first_table,
-                (family.scores.item,),
-            ),
-        ),
+        checks=(make_uniqueness_check(family.first_table, (family.scores.item,)),),
     )
 
 

@@ -6,15 +6,20 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 
-from assets.evaluations.run_endings import CANCELLED_TAG, add_call_counts, ending
-from assets.evaluations.run_log import DagsterRunLog
+from assets.evaluations.run_log import CANCELLED_TAG, DagsterRunLog, add_call_counts, ending
 from assets.stage.dagster_internals import MAX_RETRIES_TAG
 from assets.stage.partitions import SNAPSHOT_TAG, build_partition_tags
 from assets.stage.resources import Store
 from dtef_pipeline.errors import DtefError
 from resources.evaluations.evaluation_calls import count_calls_left, sum_reported_calls
-from resources.evaluations.evaluation_counts import sum_call_costs_by
-from resources.evaluations.evaluation_store import QUEUE_SENSOR, QUEUE_TAG, Evaluation, EvaluationStore, has_evaluations
+from resources.evaluations.evaluation_store import (
+    QUEUE_SENSOR,
+    QUEUE_TAG,
+    Evaluation,
+    EvaluationStore,
+    has_evaluations,
+    sum_call_costs_by,
+)
 from resources.failures import format_one_line, links
 from resources.responses.database import ResponseDatabase
 

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import dagster as dg
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.engine.stage_assets import stage_assets
-from assets.games.game_catalog import load_known_personas
-from assets.games.scenarios import load_scenario_pack, refuse_unapproved
+from assets.games.game_catalog import find_scenario_version, load_known_personas, load_known_scenarios
+from assets.stage.file_notes import list_partitions
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILY_BY_NAME
@@ -32,22 +33,34 @@ from dtef_pipeline.games.episode_rows import EpisodeColumns, build_turn_table, i
 from dtef_pipeline.games.episode_scores import compute_episode_scores, merge_episode_scores
 from dtef_pipeline.games.game_estimate import EpisodeTextLimit, write_legal_text
 from dtef_pipeline.games.pack_files import check_metric_weights
-from dtef_pipeline.games.packs import Pack, name_failing_adapters
+from dtef_pipeline.games.packs import Pack, name_failing_adapters, pack
+from dtef_pipeline.games.personas import require_approved
 from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, GamesSettings
-from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
+from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES, LEAGUE_SPACE
 
 REPLAYED_EPISODES = 20
 """Number of episodes of a partition that the check replays."""
 
 
 def _load_pack(inputs: Inputs, versions: Mapping[str, int]) -> Pack:
-    return load_scenario_pack(inputs.outside, inputs.key, versions)
+    """Load the pack of a partition, in the version in `versions`, else in the version in play. Raises ConfigError if there is none."""
+    key, settings = inputs.key, inputs.outside.settings
+    if key in versions:
+        return pack(key, {key: find_scenario_version(settings, key, versions[key])})
+    return pack(key, load_known_scenarios(settings))
+
+
+def add_scenarios(instance: dg.DagsterInstance, names: Sequence[str]) -> None:
+    """Register scenarios as partitions. Repeating it changes nothing."""
+    known_names = set(list_partitions(instance, LEAGUE_SPACE))
+    if new := [name for name in names if name not in known_names]:
+        instance.add_dynamic_partitions(LEAGUE_SPACE.name, new)
 
 
 def make_items(inputs: Inputs, settings: GamesSettings) -> Tables:
     """Make the items of a scenario, and keep those of earlier runs."""
-    pack = _load_pack(inputs, settings.scenario_versions)
-    return {"scenario_items": build_item_rows(pack, select_game_items(pack, settings), inputs.earlier("scenario_items"))}
+    game = _load_pack(inputs, settings.scenario_versions)
+    return {"scenario_items": build_item_rows(game, select_game_items(game, settings), inputs.earlier("scenario_items"))}
 
 
 GAMES_ITEMS_STAGE = Stage(
@@ -60,14 +73,7 @@ GAMES_ITEMS_STAGE = Stage(
     settings=GAMES_STAGE_SETTINGS["scenario_items"],
     is_exclusive=True,
     context=name_failing_adapters,
-    checks=(
-        make_uniqueness_check(
-            "scenario_items_are_unique",
-            "Each item id occurs only once in its version of a scenario.",
-            "scenario_items",
-            ("version", "item_id"),
-        ),
-    ),
+    checks=(make_uniqueness_check("scenario_items", ("version", "item_id")),),
     preview=("item_id", "seed", "seat", "opponent"),
     verb="ingest",
 )
@@ -75,11 +81,11 @@ GAMES_ITEMS_STAGE = Stage(
 
 def make_prompts(inputs: Inputs, settings: GamesSettings) -> Tables:
     """Make the prompts that models get before their first text, and keep those of earlier runs."""
-    pack = _load_pack(inputs, settings.scenario_versions)
+    game = _load_pack(inputs, settings.scenario_versions)
     personas = load_known_personas(inputs.outside.settings, settings.persona_versions)
-    players = resolve_entrants(pack, inputs.models, personas, settings.players, settings.personas)
+    players = resolve_entrants(game, inputs.models, personas, settings.players, settings.personas)
     earlier = inputs.earlier("episode_prompts")
-    return {"episode_prompts": build_game_prompt_rows(pack, select_game_items(pack, settings), players, earlier)}
+    return {"episode_prompts": build_game_prompt_rows(game, select_game_items(game, settings), players, earlier)}
 
 
 GAMES_PROMPTS_STAGE = Stage(
@@ -93,14 +99,7 @@ GAMES_PROMPTS_STAGE = Stage(
     settings=GAMES_STAGE_SETTINGS["episode_prompts"],
     is_exclusive=True,
     context=name_failing_adapters,
-    checks=(
-        make_uniqueness_check(
-            "episode_prompts_are_unique",
-            "Each item has one row per persona and version.",
-            "episode_prompts",
-            ("version", "item_id", "persona"),
-        ),
-    ),
+    checks=(make_uniqueness_check("episode_prompts", ("version", "item_id", "persona")),),
     preview=("item_id", "persona", "prompt_id", "messages"),
     verb="prompt",
 )
@@ -144,11 +143,12 @@ class _League:
 
 def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
     """Plan the matches of a scenario."""
-    pack = _load_pack(inputs, settings.scenario_versions)
+    game = _load_pack(inputs, settings.scenario_versions)
     personas = load_known_personas(inputs.outside.settings, settings.persona_versions)
-    check_metric_weights([pack])
-    plan = plan_league(pack, settings, inputs.models, personas)
-    refuse_unapproved(plan.all_players, is_allowed=settings.unapproved)
+    check_metric_weights([game])
+    plan = plan_league(game, settings, inputs.models, personas)
+    if not settings.unapproved:
+        require_approved(plan.all_players, ", or any persona with `unapproved: true` in the run's configuration")
     league = _League(inputs, plan)
     n_matches = sum(not match.needs_no_model for match in plan.matches())
     # The number of moves is unknown, and episodes share requests: expected are the requests known so far.
@@ -159,8 +159,8 @@ def plan_episodes(inputs: Inputs, settings: GamesSettings) -> EpisodePlan:
         league.episodes,
         league.rows,
         league.merge_with_stored,
-        stand_in=lambda game, request, text: write_legal_text(game.episode, request, text),
-        most_calls=lambda: EpisodeTextLimit(pack),
+        stand_in=lambda match, request, text: write_legal_text(match.episode, request, text),
+        most_calls=lambda: EpisodeTextLimit(game),
     )
 
 
@@ -173,21 +173,21 @@ def _load_known_pack(inputs: Inputs) -> Pack | None:
 
 
 def _find_nonzero_sums(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
-    pack = _load_known_pack(inputs)
-    if pack is None or not pack.scenario.zero_sum:
+    game = _load_known_pack(inputs)
+    if game is None or not game.scenario.zero_sum:
         return
-    for row in rows.filter(pc.equal(rows["version"], pack.manifest.version)).to_pylist():
+    for row in rows.filter(pc.equal(rows["version"], game.manifest.version)).to_pylist():
         if abs(sum(row["rewards"])) > 1e-9:
             yield f"{row['item_id']} {row['model']}: {row['rewards']}"
 
 
 def _find_differing_replays(inputs: Inputs, rows: pa.Table) -> Iterator[str]:
-    if (pack := _load_known_pack(inputs)) is None:
+    if (game := _load_known_pack(inputs)) is None:
         return
-    episodes = rows.filter(pc.equal(rows["version"], pack.manifest.version))
+    episodes = rows.filter(pc.equal(rows["version"], game.manifest.version))
     step = max(1, -(-len(episodes) // REPLAYED_EPISODES))
     for row in episodes.take(np.arange(0, len(episodes), step)).to_pylist():
-        if fault := check_replay(pack, int(row["cluster"]), row["trace"], row["trace_hash"]):
+        if fault := check_replay(game, int(row["cluster"]), row["trace"], row["trace_hash"]):
             yield f"{row['item_id']} {row['model']}: {fault}"
 
 
@@ -206,12 +206,7 @@ GAMES_EPISODES_STAGE = Stage(
     asks=True,
     context=name_failing_adapters,
     checks=(
-        make_uniqueness_check(
-            "episodes_are_unique",
-            "Each draw of an item by a player has only one row per snapshot.",
-            "episodes",
-            ("episode_id", "snapshot"),
-        ),
+        make_uniqueness_check("episodes", ("episode_id", "snapshot")),
         make_failure_check("games_calls_succeed", "episode_turns", "call_status", "calls"),
         Check(
             "rewards_sum_to_zero",
@@ -241,9 +236,9 @@ GAMES_EPISODES_STAGE = Stage(
 
 def score_episodes(inputs: Inputs, settings: GamesSettings) -> Tables:
     """Compute the metrics of each episode."""
-    pack = _load_pack(inputs, settings.scenario_versions)
-    new = compute_episode_scores(inputs.read("episodes"), pack)
-    return {"episode_scores": merge_episode_scores(inputs.earlier("episode_scores"), new, pack)}
+    game = _load_pack(inputs, settings.scenario_versions)
+    new = compute_episode_scores(inputs.read("episodes"), game)
+    return {"episode_scores": merge_episode_scores(inputs.earlier("episode_scores"), new, game)}
 
 
 def _find_impossible_scores(_: Inputs, rows: pa.Table) -> Iterator[str]:
@@ -264,12 +259,7 @@ GAMES_SCORES_STAGE = Stage(
     settings=GAMES_STAGE_SETTINGS["episode_scores"],
     version="2",
     checks=(
-        make_uniqueness_check(
-            "episode_scores_are_unique",
-            "Each episode has only one score per metric.",
-            "episode_scores",
-            ("episode_id", "metric", "snapshot"),
-        ),
+        make_uniqueness_check("episode_scores", ("episode_id", "metric", "snapshot")),
         Check(
             "episode_scores_have_reasons",
             "A missing value has a reason, and a metric on 0-1 is within 0-1.",

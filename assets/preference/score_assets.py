@@ -6,24 +6,23 @@ from typing import Any
 import dagster as dg
 
 from assets.engine.roll_up_names import REPORT
-from assets.preference.preference_panel import vote_settings
 from assets.stage.checks import asset_check, verdict
+from assets.stage.family_drift import load_panel_section
 from assets.stage.partitions import OWNERS, load_store_models, markdown, roll_up
 from assets.stage.resources import Store
 from assets.stage.roll_up import publish_tables
 from assets.stage.versions import build_observation_tags
 from dtef_pipeline.preference.score_publishing import preference_scores as scores_of_votes
-from dtef_pipeline.preference.vote_fit import compute_votes_version, filter_votes
+from dtef_pipeline.preference.vote_fit import VoteSettings, compute_votes_version, filter_votes, load_vote_settings
 from dtef_pipeline.preference.votes import REVIEWER_KINDS, PlayersVote
 from dtef_pipeline.text.number_words import format_count
+from resources.settings import Settings
 from resources.votes.vote_store import VoteStore, find_equal_text_votes, read_player_votes
 
-_IN_GROUP = "preference"
-PREFERENCE_GROUP = {"group_name": _IN_GROUP}
+_GROUP = "preference"
 """Group of the assets in the UI."""
-
-
 _VOTES = dg.AssetKey("preference_votes")
+_SHARE_TOLERANCE = 1e-9
 
 
 @dg.multi_observable_source_asset(
@@ -35,7 +34,7 @@ _VOTES = dg.AssetKey("preference_votes")
             "it in the UI, or have `dtef preference board --refresh` do so.",
             owners=OWNERS,
             kinds={"sql"},
-            group_name=_IN_GROUP,
+            group_name=_GROUP,
         )
     ]
 )
@@ -44,6 +43,11 @@ def preference_votes(store: Store) -> dg.ObserveResult:
     votes = read_all_votes(store)
     kinds = {f"votes_{kind}": sum(vote.reviewer_kind == kind for vote in votes) for kind in REVIEWER_KINDS}
     return dg.ObserveResult(asset_key=_VOTES, data_version=dg.DataVersion(compute_votes_version(votes)), metadata=kinds)
+
+
+def vote_settings(settings: Settings) -> VoteSettings:
+    """Return the panel's section `preference`, or its defaults. Raises ConfigError if it has a fault."""
+    return load_panel_section(settings, load_vote_settings) or VoteSettings()
 
 
 def read_all_votes(store: Store) -> list[PlayersVote]:
@@ -58,22 +62,12 @@ def note_votes(instance: dg.DagsterInstance, version: str) -> None:
 
 
 _SHOWN_SCORES = (
-    "family",
-    "partition",
-    "reviewer_kind",
-    "judge",
-    "rank",
-    "tier",
-    "player",
-    "beta",
-    "low",
-    "high",
-    "n_votes",
-    "n_reviewers",
+    *("family", "partition", "reviewer_kind", "judge", "rank", "tier", "player"),
+    *("beta", "low", "high", "n_votes", "n_reviewers"),
 )
 
 
-@dg.asset(deps=[dg.AssetKey("preference_votes")], **{**roll_up("preference_scores", code_version="5"), **PREFERENCE_GROUP})
+@dg.asset(deps=[dg.AssetKey("preference_votes")], **roll_up("preference_scores", code_version="5", group=_GROUP))
 def preference_scores(store: Store) -> dg.MaterializeResult[Any]:
     """Whose responses reviewers prefer: one row per family, partition, kind of reviewers, judge and player.
 
@@ -97,17 +91,12 @@ def preference_scores(store: Store) -> dg.MaterializeResult[Any]:
     return publish_tables(store, {"preference_scores": rows}, **vote_metadata, scores=markdown(rows, _SHOWN_SCORES, n=30))
 
 
-PREFERENCE_ROLL_UPS = [preference_scores]
 preference_roll_ups = dg.define_asset_job(
     "preference_roll_ups",
-    selection=dg.AssetSelection.assets(*PREFERENCE_ROLL_UPS, REPORT),
+    selection=dg.AssetSelection.assets(preference_scores, REPORT),
     description="Scores of players from all votes, of people and of models that judge; then the report, which shows them.",
     run_tags={"dtef/roll_ups": "preference"},
 )
-PREFERENCE_JOBS = [preference_roll_ups]
-
-
-_SHARE_TOLERANCE = 1e-9
 
 
 @asset_check(asset=preference_scores)
@@ -160,6 +149,3 @@ def scores_after_votes(context: dg.SensorEvaluationContext, store: Store) -> dg.
         return dg.SkipReason(f"the scores include all votes ({version})")
     note_votes(context.instance, version)
     return dg.RunRequest(run_key=f"scores of votes {version}")
-
-
-PREFERENCE_SENSORS = [scores_after_votes]

@@ -1,19 +1,26 @@
-"""Checks before a run whether parts of suites fit its settings."""
+"""The known suites, and checks before a run whether their parts fit its settings."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.judging.arbiter import Arbiter
 from dtef_pipeline.qa.judging.judgement_rows import JUDGED_ITEM_COLUMNS, select_judged_items
 from dtef_pipeline.qa.prompt_rows import AskSettings
+from dtef_pipeline.qa.suites import Suites, load_suites
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.remote import REMOTE
 from resources.gateway.prices import price
-from resources.settings import Settings
+from resources.settings import Settings, find_shipped
 from resources.warehouse import Warehouse
+
+
+def load_known_suites(file: str | None) -> Suites:
+    """Load the shipped suites and those of a user's file, which replace shipped ones of the same name."""
+    return load_suites(find_shipped("suites.yaml"), *([Path(file)] if file else []))
 
 
 class PartFindings(NamedTuple):

@@ -1,4 +1,4 @@
-"""The roll-ups of the qa family, its jobs, and the asset `qa_anchors`, which repeats judgements of stored answers."""
+"""The roll-ups of the qa family, its jobs, its nightly schedule, and the asset `qa_anchors`, which repeats judgements of stored answers."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -8,26 +8,31 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from assets.engine.anchors import build_anchor_asset
-from assets.engine.family_assets import build_board_asset, family_jobs, require_scored, stage_keys
+from assets.engine.family_assets import build_board_asset, family_jobs, stage_keys
+from assets.engine.nightly_schedules import NightPlan, build_night_schedule
 from assets.engine.site_report import report
-from assets.qa.stages import QA_GROUP, QA_STAGES, judge_limits, resolve_run_arbiter
-from assets.qa.suite_catalog import load_known_suites
+from assets.qa.lookups import open_retrieval_server
+from assets.qa.part_checks import load_known_suites
+from assets.qa.stages import QA_STAGES, judge_limits, resolve_run_arbiter
 from assets.stage.checks import asset_check, verdict
-from assets.stage.family_costs import build_costs_asset
-from assets.stage.family_drift import FamilyDrift, build_drift_assets
+from assets.stage.family_drift import build_drift_assets
 from assets.stage.partitions import load_store_models, markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.roll_up import publish_tables
+from assets.stage.roll_up import build_costs_asset, publish_tables, require_scored
 from dtef_pipeline.drift.anchors import AnchorJudging
 from dtef_pipeline.drift.subject import Row
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import FamilyBoard, Preview
+from dtef_pipeline.family.run_settings import run_config
+from dtef_pipeline.qa.prompt_rows import filter_faults
 from dtef_pipeline.qa.qa_boards import QA_BOARDS
 from dtef_pipeline.qa.score_drift import QA_WATCHED, iterate_anchor_judgings
 from dtef_pipeline.qa.score_validity import QA_VALIDITY_READS
 from dtef_pipeline.qa.score_validity import qa_validity as validity_of_scores
-from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QaSettings
+from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QA_PANEL_SECTION, QA_STAGE_SETTINGS, QaSettings, select_panel_parts
 from dtef_pipeline.qa.suites import QA_BOARD_READS, build_qa_boards
+from dtef_pipeline.qa.tables import QA_SPACE
+from dtef_pipeline.qa.transcripts.remote import REMOTE
 
 
 def _list_anchor_judgings(store: Store, settings: QaSettings, anchors: Sequence[Row]) -> Iterator[AnchorJudging]:
@@ -53,7 +58,7 @@ class QaBoardConfig(dg.Config):
     )
 
 
-@dg.asset(deps=[dg.AssetKey("qa_scores")], **{**roll_up("qa_board", code_version="4"), **QA_GROUP})
+@dg.asset(deps=[dg.AssetKey("qa_scores")], **roll_up("qa_board", code_version="4", group="qa"))
 def qa_board(config: QaBoardConfig, store: Store) -> dg.MaterializeResult[Any]:
     """Models ranked by their mean score in each suite: one row per suite, condition, metric, `measured_by` and model variant.
 
@@ -96,13 +101,11 @@ def qa_scores_are_valid(store: Store) -> dg.AssetCheckResult:
 
 
 qa_drift, qa_has_no_drift = build_drift_assets(
-    FamilyDrift(
-        subject=QA_WATCHED,
-        code_version="6",
-        details="If the judge was shown anchors again (`qa_anchors`), `net_shift` is the shift of a judged score without the "
-        "judge's own shift, so that a drift of the judge does not count as drift of the model.",
-        scores=("qa_scores", "part", "dtef qa run"),
-    )
+    QA_FAMILY,
+    QA_WATCHED,
+    code_version="6",
+    details="If the judge was shown anchors again (`qa_anchors`), `net_shift` is the shift of a judged score without the judge's own "
+    "shift, so that a drift of the judge does not count as drift of the model.",
 )
 
 
@@ -130,5 +133,48 @@ qa_anchors_rerun = dg.define_asset_job(
     selection=dg.AssetSelection.assets(qa_anchors),
     description="Shows the judge anchors (stored answers) again in a snapshot, so that its drift can be distinguished from drift of the models.",
 )
-QA_JOBS = [qa_pipeline, qa_nightly, qa_roll_ups, qa_anchors_rerun]
-QA_SENSORS = [qa_boards_after_run]
+
+
+def plan_questions(
+    context: dg.ScheduleEvaluationContext, store: Store, panel: QaSettings, known_parts: Sequence[str]
+) -> NightPlan:
+    """Plan the stages from the prompts on. Parts that were added but never materialized are left out and reported."""
+    parts = select_panel_parts(panel, known_parts)
+    keys = [key for key in parts if len(store.warehouse.read_or_empty("qa_items", columns=["item_id"], **QA_SPACE.levels(key)))]
+    for key, text in _filter_faults(panel, store, keys).items() if keys else ():
+        context.log.warning(f"{key}: {text}")
+    return NightPlan(parts, keys, _config(panel, store) if keys else {})
+
+
+def _config(settings: QaSettings, store: Store) -> dict[str, dict[str, Any]]:
+    """Return the configuration by stage. Raises ConfigError for an unknown model, judge or server, before any request."""
+    models = load_store_models(store)
+    models.resolve(settings.models)
+    if settings.retriever == REMOTE:
+        open_retrieval_server(store.settings)
+    stages = {name: names for name, names in QA_STAGE_SETTINGS.items() if name != "qa_items"}
+    if settings.anchors and resolve_run_arbiter(models, settings) is not None:
+        stages["qa_anchors"] = QA_ANCHOR_SETTINGS
+    return run_config(settings, stages)
+
+
+def _filter_faults(settings: QaSettings, store: Store, keys: Sequence[str]) -> dict[str, str]:
+    """Return by part the error of a filter that matches no document. Raises ConfigError if it matches none of any part."""
+    return filter_faults(
+        keys,
+        settings.ask_settings,
+        lambda key, columns: store.warehouse.read_or_empty("qa_documents", columns=columns, **QA_SPACE.levels(key)),
+        given_as=f"{QA_PANEL_SECTION}.filter",
+    )
+
+
+qa_nightly_schedule = build_night_schedule(
+    QA_FAMILY,
+    plan_questions,
+    time=(3, 0),
+    description="runs and judges again the parts of suites that the section `qa` of the panel (DTEF_PANEL) names, in a snapshot named "
+    "after the date. The same run rejudges the anchors (stored responses).",
+    skip_reason="no part of the panel has been added yet; run `dtef qa add SUITE PATH`",
+    names_any=lambda panel: panel.names_parts,
+    named=" that names suites or parts",
+)

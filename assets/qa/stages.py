@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assets.engine.stage_assets import build_file_source, stage_assets
-from assets.qa.lookups import LookUpCache
-from assets.qa.suite_catalog import load_known_suites
-from assets.qa.vectors import VectorCache
+from assets.qa.lookups import LookUpCache, VectorCache
+from assets.qa.part_checks import load_known_suites
 from assets.stage.partitions import load_store_models
 from assets.stage.resources import Store
 from dtef_pipeline.asking.daily_budget import DailyBudget
@@ -63,13 +62,11 @@ from dtef_pipeline.qa.prompt_rows import AskSettings, PromptTables, build_part_p
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings
 from dtef_pipeline.qa.stages import QA_RESPONSES_STAGE, QA_SCORES_STAGE, resolve_part_condition
 from dtef_pipeline.qa.tables import QA_DOCUMENTS, QA_EXECUTIONS, QA_JUDGEMENTS, QA_RESPONSE_KEY, QA_SPACE
-from resources.item_files import ITEM_NOTES, QaSource
+from resources.notes import ITEM_NOTES, QaSource
 from resources.sandbox.run import choose_level, run_checks_twice
 from resources.settings import find_shipped
 
 DATASET_PART = dg.DynamicPartitionsDefinition(name=QA_SPACE.name)
-QA_GROUP = {"group_name": "qa"}
-"""Group of the family's assets in the UI."""
 
 qa_files = build_file_source(
     "qa",
@@ -150,7 +147,7 @@ QA_ITEMS_STAGE = Stage(
     read_items,
     after=(qa_files.key.to_user_string(),),
     checks=(
-        make_uniqueness_check("qa_items_are_unique", "Each item id occurs only once in its part.", "qa_items", ("item_id",)),
+        make_uniqueness_check("qa_items", ("item_id",)),
         Check(
             "qa_rows_are_usable",
             "Warns of unusable rows of files.",
@@ -259,9 +256,7 @@ QA_PROMPTS_STAGE = Stage(
     after=("qa_items",),
     settings=QA_STAGE_SETTINGS["qa_prompts"],
     checks=(
-        make_uniqueness_check(
-            "qa_prompts_are_unique", "Each item has one prompt per condition.", "qa_prompts", ("item_id", "condition")
-        ),
+        make_uniqueness_check("qa_prompts", ("item_id", "condition")),
         Check(
             "qa_evidence_is_retrieved",
             "Warns of parts where fewer than 80 % of the items have a chunk with the evidence among those shown.",
@@ -350,12 +345,7 @@ QA_JUDGEMENTS_STAGE = Stage(
     asks=True,
     limits=judge_limits,
     checks=(
-        make_uniqueness_check(
-            "qa_judgements_are_unique",
-            "Each evaluator judges a response only once.",
-            "qa_judgements",
-            (*QA_RESPONSE_KEY, "evaluator", "judge_variant", "judge_snapshot", "snapshot"),
-        ),
+        make_uniqueness_check("qa_judgements", (*QA_RESPONSE_KEY, "evaluator", "judge_variant", "judge_snapshot", "snapshot")),
         Check(
             "qa_judges_answer",
             "Warns if more than 2 % of the requested judgements have no score, and if judge and judged model have the same maker.",

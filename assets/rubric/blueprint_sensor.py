@@ -22,7 +22,7 @@ from dtef_pipeline.rubric.blueprint.reading import is_blueprint_file, make_bluep
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RUBRIC_STAGE_SETTINGS, RubricSettings
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.text.number_words import list_first_names
-from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile, content_hash
+from resources.notes import BLUEPRINT_NOTES, RubricFile, content_hash
 from resources.settings import Settings
 from resources.sources import compute_fingerprint, is_still_arriving
 

@@ -1,4 +1,4 @@
-"""The roll-ups of the rubric family, its jobs, and the drift of its judges on stored responses."""
+"""The roll-ups of the rubric family, its jobs, its nightly schedule, and the drift of its judges on stored responses."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -9,18 +9,19 @@ import pyarrow.compute as pc
 
 from assets.engine.anchors import build_anchor_asset
 from assets.engine.family_assets import build_board_asset, family_jobs, stage_keys
+from assets.engine.nightly_schedules import NightPlan, build_night_schedule
 from assets.engine.settings_config import load_family_panel
 from assets.engine.site_report import report
-from assets.rubric.blueprint_sensor import new_blueprint
 from assets.rubric.stages import RUBRIC_STAGES
-from assets.stage.family_costs import build_costs_asset
-from assets.stage.family_drift import FamilyDrift, build_drift_assets
+from assets.stage.family_drift import build_drift_assets
 from assets.stage.partitions import load_store_models, markdown
 from assets.stage.resources import Store
+from assets.stage.roll_up import build_costs_asset
 from dtef_pipeline.drift.anchors import AnchorJudging
 from dtef_pipeline.drift.subject import Row
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import FamilyBoard, Preview
+from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.family.stage import Tables
 from dtef_pipeline.rubric.board import BOARD_READS
 from dtef_pipeline.rubric.board import rubric_board as board_of_all
@@ -39,7 +40,13 @@ from dtef_pipeline.rubric.rubric_roll_ups import (
     build_validity_tables,
 )
 from dtef_pipeline.rubric.run_comparison import build_comparisons_table
-from dtef_pipeline.rubric.settings import RUBRIC_ANCHOR_SETTINGS, RUBRIC_PANEL_SECTION, RubricSettings
+from dtef_pipeline.rubric.settings import (
+    RUBRIC_ANCHOR_SETTINGS,
+    RUBRIC_PANEL_SECTION,
+    RUBRIC_STAGE_SETTINGS,
+    RubricSettings,
+    select_panel_blueprints,
+)
 from dtef_pipeline.text.number_words import format_count
 
 
@@ -182,12 +189,10 @@ rubric_corrected = build_board_asset(
 )
 rubric_costs = build_costs_asset(RUBRIC_FAMILY, ["rubric_responses", "rubric_judgements", "rubric_summaries"])
 rubric_drift, rubric_has_no_drift = build_drift_assets(
-    FamilyDrift(
-        subject=WATCHED,
-        code_version="6",
-        details="If judges judged anchors again (`rubric_anchors`), `net_shift` is a model's shift minus theirs.",
-        scores=("rubric_scores", "blueprint", "dtef rubric run"),
-    )
+    RUBRIC_FAMILY,
+    WATCHED,
+    code_version="6",
+    details="If judges judged anchors again (`rubric_anchors`), `net_shift` is a model's shift minus theirs.",
 )
 RUBRIC_ROLL_UPS = [
     rubric_board,
@@ -210,5 +215,34 @@ rubric_anchors_rerun = dg.define_asset_job(
     selection=dg.AssetSelection.assets(rubric_anchors),
     description="Judges judge stored responses again in a snapshot, which separates their drift from that of the models.",
 )
-RUBRIC_JOBS = [rubric_pipeline, rubric_nightly, rubric_roll_ups, rubric_anchors_rerun]
-RUBRIC_SENSORS = [new_blueprint, rubric_boards_after_run]
+
+
+def plan_rubrics(
+    context: dg.ScheduleEvaluationContext, store: Store, panel: RubricSettings, known_keys: Sequence[str]
+) -> NightPlan:
+    """Plan the stages from the responses on, leaving out and naming blueprints that were never materialized."""
+    selection = select_panel_blueprints(panel, known_keys)
+    stored_keys = set(store.warehouse.values("rubric_blueprints", "blueprint"))
+    keys = [key for key in selection if key in stored_keys]
+    return NightPlan(selection, keys, _config(context, panel, store) if keys else {})
+
+
+def _config(context: dg.ScheduleEvaluationContext, settings: RubricSettings, store: Store) -> dict[str, dict[str, Any]]:
+    """Return the configuration by stage. Anchors are scored responses, so the first nightly run has none."""
+    first = [] if settings.extract_points else ["rubric_blueprints"]
+    stages = {name: names for name, names in RUBRIC_STAGE_SETTINGS.items() if name not in first}
+    if settings.anchors and store.warehouse.values("rubric_scores", "blueprint"):
+        stages["rubric_anchors"] = RUBRIC_ANCHOR_SETTINGS
+    elif settings.anchors:
+        context.log.info("no scored response yet: judges get anchors from the next run on")
+    return run_config(settings, stages)
+
+
+rubric_nightly_schedule = build_night_schedule(
+    RUBRIC_FAMILY,
+    plan_rubrics,
+    time=(2, 30),
+    description="the blueprints of the panel's section `rubric` (DTEF_PANEL), in a snapshot named after the date. If the panel has "
+    "`anchors`, judges judge stored responses again in the same run.",
+    skip_reason="no blueprint of the panel has been added yet: add it with `dtef rubric add PATH`",
+)

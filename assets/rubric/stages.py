@@ -46,8 +46,8 @@ from dtef_pipeline.rubric.summaries.extractions import (
 )
 from dtef_pipeline.rubric.tables import RUBRIC_EMBEDDINGS, RUBRIC_EXTRACTIONS, RUBRIC_POINT, RUBRIC_RESPONSE, RUBRIC_SPACE
 from dtef_pipeline.text.number_words import format_count
-from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile
 from resources.gateway.embedder import EmbeddingResult
+from resources.notes import BLUEPRINT_NOTES, RubricFile
 from resources.plugin_functions import evaluating, load_plugin_functions
 
 RUBRIC_BLUEPRINT = dg.DynamicPartitionsDefinition(name=RUBRIC_SPACE.name)
@@ -155,15 +155,8 @@ RUBRIC_BLUEPRINTS_STAGE = Stage(
     version="2",
     asks=True,
     checks=(
-        make_uniqueness_check(
-            "rubric_prompts_are_unique", "A prompt id is unique in its blueprint.", "rubric_prompts", ("prompt",)
-        ),
-        make_uniqueness_check(
-            "rubric_criteria_have_places",
-            "Every criterion has a unique block, path and position.",
-            "rubric_criteria",
-            RUBRIC_POINT,
-        ),
+        make_uniqueness_check("rubric_prompts", ("prompt",)),
+        make_uniqueness_check("rubric_criteria", RUBRIC_POINT),
         Check(
             "rubric_parts_are_usable",
             "Warns of blueprints with broken parts that were left out (`--skip-broken`).",
@@ -264,12 +257,7 @@ RUBRIC_POINTS_STAGE = Stage(
     settings=RUBRIC_STAGE_SETTINGS["rubric_points"],
     version="2",
     checks=(
-        make_uniqueness_check(
-            "rubric_points_are_unique",
-            "A criterion of a response has one row per snapshot.",
-            "rubric_points",
-            (*RUBRIC_RESPONSE, *RUBRIC_POINT[1:], "snapshot"),
-        ),
+        make_uniqueness_check("rubric_points", (*RUBRIC_RESPONSE, *RUBRIC_POINT[1:], "snapshot")),
         Check(
             "rubric_points_have_reasons",
             "A score is in 0 to 1, and a point without a score has a reason.",

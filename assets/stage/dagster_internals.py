@@ -201,14 +201,6 @@ def watch_steps(instance: dg.DagsterInstance, run_id: str, on_step: Callable[[st
     instance.add_event_listener(run_id, event_note)
 
 
-def sensor_cursor(instance: dg.DagsterInstance, name: str) -> str | None:
-    """Return the last cursor of the sensor of this name, or None before its first tick."""
-    states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
-    data = [state.instigator_data for state in states if state.instigator_name == name]
-    cursors = [item.cursor for item in data if isinstance(item, SensorInstigatorData)]
-    return cursors[-1] if cursors else None
-
-
 class _NotBlocking(dg.AssetCheckResult):
     def to_asset_check_evaluation(self, step_context: Any) -> dg.AssetCheckEvaluation:
         return replace(super().to_asset_check_evaluation(step_context), blocking=False)
@@ -234,6 +226,7 @@ class SensorState(NamedTuple):
     """When its last tick began, or when it was switched on, if later, in seconds since 1970; None if it never ticked here."""
     error: Any = None
     """The error of the last completed tick, if it failed."""
+    cursor: str | None = None
 
 
 def read_sensor_state(instance: dg.DagsterInstance, name: str) -> SensorState:
@@ -243,10 +236,12 @@ def read_sensor_state(instance: dg.DagsterInstance, name: str) -> SensorState:
     if newest is None:
         return SensorState()
     data, statuses = newest.instigator_data, [TickStatus.SUCCESS, TickStatus.SKIPPED, TickStatus.FAILURE]
-    is_well = isinstance(data, SensorInstigatorData) and data.last_tick_success_timestamp
+    sensor_data = data if isinstance(data, SensorInstigatorData) else SensorInstigatorData()
+    is_well = sensor_data.last_tick_success_timestamp
     ticks = [] if is_well else instance.get_ticks(newest.instigator_origin_id, newest.selector_id, limit=1, statuses=statuses)
     error = next((tick.error for tick in ticks if tick.status is TickStatus.FAILURE), None)
-    return SensorState(newest.status is InstigatorStatus.STOPPED, _find_last_tick(newest) or None, error)
+    is_stopped = newest.status is InstigatorStatus.STOPPED
+    return SensorState(is_stopped, _find_last_tick(newest) or None, error, sensor_data.cursor)
 
 
 def _find_last_tick(state: InstigatorState) -> float:

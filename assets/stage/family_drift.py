@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +13,7 @@ import pyarrow.compute as pc
 from assets.stage.checks import asset_check
 from assets.stage.partitions import markdown, roll_up
 from assets.stage.resources import Store
-from assets.stage.roll_up import require_made
+from assets.stage.roll_up import require_scored
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.documents import read_document
 from dtef_pipeline.drift.judge_verdicts import judge_drift
@@ -134,45 +133,33 @@ _RULE_SHOWN = ("partition", "model", "setting", "lowest_snapshot", "highest_snap
 _JUDGES_PREVIEWED = ("verdict", "judge", "evaluator", *_SHIFT_SHOWN)
 
 
-@dataclass(frozen=True)
-class FamilyDrift:
-    """The settings and description of one family's drift."""
+def build_drift_assets(
+    family: Family,
+    subject: Subject,
+    *,
+    code_version: str,
+    details: str = "",
+    group: str = "",
+    dependencies: Sequence[str] = (),
+    freshness: dg.FreshnessPolicy | None = None,
+) -> tuple[dg.AssetsDefinition, dg.AssetChecksDefinition]:
+    """Return the asset `FAMILY_drift` and its check `FAMILY_has_no_drift`.
 
-    subject: Subject
-    code_version: str
-    details: str
-    """Further sentences of the description, specific to the family."""
-    scores: tuple[str, str, str]
-    """The table of scores, the noun for a partition, and the command that makes the table."""
-    group: str = ""
-    """Its group of assets; empty: the family's name."""
-    dependencies: Sequence[str] = ()
-    """The assets that it follows; empty: the table of scores."""
-    freshness: dg.FreshnessPolicy | None = None
-
-    @property
-    def name(self) -> str:
-        return self.subject.family
-
-    @property
-    def description(self) -> str:
-        return f"""Whether scores of the same items changed between snapshots, as rows of the family `{self.name}` in four tables.
+    `details`: further sentences of the description, specific to the family; `group`: of the assets, by default the family's name;
+    `dependencies`: the assets that it follows, by default the table of scores.
+    """
+    name, settings = family.name, roll_up("drift", code_version=code_version, group=group or family.name)
+    deps = [dg.AssetKey(key) for key in dependencies or (family.scores_table,)]
+    description = f"""Whether scores of the same items changed between snapshots, as rows of the family `{name}` in four tables.
 
 `drift` has the verdict on each model: `drift` where the documented rule flags it and there is strong evidence however often one looks, `watch`
 where only the rule does; `shared_verdict` says whether the scores of all models changed together. `drift_series` is the timeline behind it.
 `drift_rule` has the result of the documented rule for each partition: a gap of 0.05 and 10 % between the lowest and the highest snapshot, at
-temperature 0. `judge_drift` has judges that scored anchors again. {self.details} The panel's section `drift` has the settings."""
+temperature 0. `judge_drift` has judges that scored anchors again. {details} The panel's section `drift` has the settings."""
 
-
-def build_drift_assets(family: FamilyDrift) -> tuple[dg.AssetsDefinition, dg.AssetChecksDefinition]:
-    """Return the asset `FAMILY_drift` and its check `FAMILY_has_no_drift`."""
-    name, subject = family.name, family.subject
-    settings = {**roll_up("drift", code_version=family.code_version), "group_name": family.group or name}
-    deps = [dg.AssetKey(key) for key in family.dependencies or family.scores[:1]]
-
-    @dg.asset(name=f"{name}_drift", deps=deps, description=family.description, freshness_policy=family.freshness, **settings)
+    @dg.asset(name=f"{name}_drift", deps=deps, description=description, freshness_policy=freshness, **settings)
     def asset(context: dg.AssetExecutionContext, store: Store) -> dg.MaterializeResult[Any]:
-        require_made(store, *family.scores)
+        require_scored(store, family)
         options = panel_drift(store.settings, store.warehouse)
         rules = store.warehouse.query(
             lambda connection: build_rule_table(connection, subject), only=subject.rule_tables or subject.reads

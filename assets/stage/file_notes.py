@@ -1,7 +1,7 @@
 """Files that partitions are read from: adds their partitions, and reports to Dagster which files have new content."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import dagster as dg
 
@@ -9,21 +9,11 @@ from assets.stage.versions import build_observation_tags, read_observed_versions
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.keys import Space
 from dtef_pipeline.text.number_words import format_count
-from resources.notes import Notes
+from resources.notes import FileNote, Notes
 from resources.warehouse import Warehouse
 
 _TAKEN_AWAY_VERSION = "removed"
 """The data version of a removed file."""
-
-
-class FileNote(Protocol):
-    """The source of a partition."""
-
-    @property
-    def path(self) -> str: ...
-
-    @property
-    def content_hash(self) -> str: ...
 
 
 class AddResult(NamedTuple):

@@ -29,7 +29,7 @@ from dtef_pipeline.keys import Space
 from dtef_pipeline.text.number_words import format_count
 from resources.evaluations.evaluation_calls import CallCounts, StageCalls
 from resources.evaluations.evaluation_store import QUEUE_TAG
-from resources.failures import add_remedy, format_one_line, links
+from resources.failures import add_remedy, describe_error, format_one_line, links, parse_error_chain
 from resources.gateway.progress import PartsProgress, format_progress
 from resources.model_catalog import load_known_models
 from resources.responses.processes import Process
@@ -89,12 +89,16 @@ def build_freshness_policy(settings: Settings | None = None) -> dg.FreshnessPoli
 
 
 def roll_up(
-    table: str | None = None, *, code_version: str, kinds: Set[str] = frozenset({"duckdb", "parquet"})
+    table: str | None = None,
+    *,
+    code_version: str,
+    group: str = "boards",
+    kinds: Set[str] = frozenset({"duckdb", "parquet"}),
 ) -> dict[str, Any]:
     """Return the asset settings of a roll-up: common ones, and the columns of its table, if these are fixed."""
     return {
         "owners": OWNERS,
-        "group_name": "boards",
+        "group_name": group,
         "kinds": set(kinds),
         "code_version": code_version,
         "metadata": column_schema(table) if table else {},
@@ -175,9 +179,9 @@ class PartitionRun:
         self._progress.close()
         log_together(self.context, list(self._done.values()))
         self._log_summary()
-        before = {key: self._store.failed.get(key, "failed in an earlier stage") for key in self._failed_before}
+        before = {key: self._store.run_state.failed.get(key, "failed in an earlier stage") for key in self._failed_before}
         failures = {**before, **self._failures}
-        self._store.failed.update(self._failures)
+        self._store.run_state.failed.update(self._failures)
         if failures:
             self._report(failures)
         return dg.MaterializeResult(metadata={LOGS_NOTHING: True})
@@ -254,6 +258,30 @@ def format_failures(failures: Mapping[str, str], total: int) -> str:
     return f"{len(failures)} of {format_count(total, 'partition')} failed{note}: {reasons}"
 
 
+def parse_partition_failures(failure: Any) -> Mapping[str, str] | None:
+    """Return why each partition failed, by key, or None if a step failed as a whole."""
+    failure_metadata = failure.user_failure_data.metadata.get(FAILED_BECAUSE) if failure.user_failure_data else None
+    return (
+        failure_metadata.value
+        if isinstance(failure_metadata, dg.JsonMetadataValue) and isinstance(failure_metadata.value, dict)
+        else None
+    )
+
+
+def describe_stage_failure(failure: Any, run: dg.DagsterRun, home: str) -> str:
+    """Describe the failure of a whole stage. `home`: the folder of Dagster's storage."""
+    if failure.user_failure_data and failure.user_failure_data.description:
+        return str(failure.user_failure_data.description)
+    chain = list(parse_error_chain(failure.error))
+    if description := describe_error(chain, home):
+        return description
+    tags = run.tags
+    part = " to ".join(dict.fromkeys(tags[name] for name in (RANGE_START, RANGE_END) if name in tags))
+    return (
+        f"{f'{part}: ' if part else ''}{format_one_line(chain, home)}; details are in the log of run {run.run_id} (`dtef ui`)"
+    )
+
+
 def select_partitions(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> list[str]:
     """Return the partitions of a run. Dagster selects only ranges; keys of the range that the tag does not name are excluded."""
     tag = context.run.tags.get(CHOSEN_TAG)
@@ -299,7 +327,7 @@ class StageEvents:
         self._stage = context.asset_key.to_user_string()
         self._is_told = QUEUE_TAG in context.run.tags
         self._reply_places = 0.0
-        store.track_calls(CallsOfStage(self._report_progress, self._report_calls) if self._is_told else None)
+        store.run_state.call_listener = CallsOfStage(self._report_progress, self._report_calls) if self._is_told else None
 
     def item(self, key: str, n_done: int, total: int, reason: str | None = None) -> None:
         """Record that a partition is done, or failed for a reason. `n_done`: the number of the stage's settled partitions."""

@@ -71,10 +71,16 @@ READ_AFTER_TAG = f"{HIDDEN_TAG_PREFIX}dtef_read_after"
 
 
 @dataclass(slots=True)
-class RollUps:
-    """Inputs of one run's roll-ups read so far."""
+class RunState:
+    """State shared by the stages and roll-ups of one run."""
 
+    failed: dict[str, str] = field(default_factory=dict)
+    """Why partitions failed in the stages so far, by key."""
+    gateway: Gateway | None = None
+    call_listener: CallsOfStage | None = None
+    """Takes the outcomes of the current stage's requests, if any."""
     tables: duckdb.DuckDBPyConnection | None = None
+    """The inputs of roll-ups."""
     evidence: dict[BoardOptions, BoardEvidence] = field(default_factory=dict)
 
 
@@ -83,9 +89,6 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     warehouse_root: str = ""
     responses_url: str = ""
-    # Dagster creates a resource for each run (in one process: for all its steps) and drops it with the gateway at the run's end.
-    _gateway: Gateway | None = PrivateAttr(default=None)
-    _call_listener: CallsOfStage | None = PrivateAttr(default=None)
     _queue_id: str | None = PrivateAttr(default=None)
     _context: dg.InitResourceContext | None = PrivateAttr(default=None)
 
@@ -120,14 +123,9 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
             context.instance.add_run_tags(run.run_id, {SKIPPED_TAG: json.dumps(before | self.warehouse.skipped)})
 
     @cached_property
-    def failed(self) -> dict[str, str]:
-        """Why partitions failed in this run's stages so far, by key."""
-        return {}
-
-    @cached_property
-    def roll_ups(self) -> RollUps:
-        """State shared by a run's roll-ups. Dagster creates this resource for each run."""
-        return RollUps()
+    def run_state(self) -> RunState:
+        """Dagster creates this resource for each run (in one process: for all its steps) and drops it at the run's end."""
+        return RunState()
 
     @cached_property
     def responses(self) -> ResponseStore:
@@ -141,20 +139,6 @@ class Store(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def open_gateway(self, command: Command | None) -> Gateway:
         """Return the gateway of the run, or of the command that it belongs to."""
-        if command is None:
-            self._gateway = self._gateway or self._create_gateway()
-            return self._gateway
-        command.gateway = command.gateway or self._create_gateway()
-        return command.gateway
-
-    def _create_gateway(self) -> Gateway:
-        return Gateway(self.responses, provider_limits=self.settings.provider_limits)
-
-    @property
-    def call_listener(self) -> CallsOfStage | None:
-        """The listener that receives the outcomes of the current stage's requests, if any."""
-        return self._call_listener
-
-    def track_calls(self, listener: CallsOfStage | None) -> None:
-        """Report the outcomes of the stage's requests to this listener, until another stage replaces it, or nothing if it is None."""
-        self._call_listener = listener
+        owner = self.run_state if command is None else command
+        owner.gateway = owner.gateway or Gateway(self.responses, provider_limits=self.settings.provider_limits)
+        return owner.gateway

@@ -12,7 +12,7 @@ import dagster as dg
 from assets.engine.family_assets import family_jobs, stage_keys
 from assets.engine.site_report import report
 from assets.stage.checks import asset_check
-from assets.stage.dagster_internals import sensor_cursor
+from assets.stage.dagster_internals import read_sensor_state
 from assets.stage.file_notes import list_partitions
 from assets.stage.partitions import build_range_tags, split_ranges
 from assets.stage.resources import Store
@@ -64,8 +64,6 @@ class Look:
     """Whether nothing is left to do until the bytes change."""
     rounds: tuple[str, ...] = ()
     """The rounds that it contains."""
-    yields_to: Mapping[str, str] = field(default_factory=dict)
-    """Its rounds that are read from another file or folder instead: round to name."""
     settled: Mapping[str, str] = field(default_factory=dict)
     """Its rounds with nothing left to do for these bytes: round to its error, or to an empty text if it was registered."""
     trouble: str = ""
@@ -157,9 +155,7 @@ class Landing:
 
     def _land(self, name: str) -> list[dg.RunRequest]:
         look = self.now[name]
-        if not look.stable or (
-            look.done and all(self._is_used_for(round_id, rival) for round_id, rival in look.yields_to.items())
-        ):
+        if not look.stable or look.done:
             return []
         if self._is_time_up():
             self.left.append(name)
@@ -175,12 +171,13 @@ class Landing:
     def _land_rounds(self, name: str, surveys: Sequence[Survey]) -> list[dg.RunRequest]:
         """Return the runs of one file or folder, without its rounds settled at an earlier tick."""
         look, notes = self.now[name], dict(self.now[name].settled)
-        requests, troubles, yields_to, is_done = list[dg.RunRequest](), list[str](), dict[str, str](), True
+        requests, troubles, is_done = list[dg.RunRequest](), list[str](), True
         for survey in surveys:
             if survey.round in notes:
                 continue
             if rival := self._find_competing_file(survey.round, name):
-                yields_to[survey.round] = rival
+                # Looked at again at each tick: it takes over when the other goes.
+                is_done = False
                 troubles.append(f"round {survey.round} is read from {rival}, not from here: remove one of the two")
                 continue
             if self._is_time_up():
@@ -199,7 +196,7 @@ class Landing:
                 troubles.append(self._format_error(name, error))
         rounds = tuple(survey.round for survey in surveys)
         trouble = "\n".join([*filter(None, notes.values()), *troubles])
-        self._record_look(name, replace(look, done=is_done, rounds=rounds, yields_to=yields_to, settled=notes, trouble=trouble))
+        self._record_look(name, replace(look, done=is_done, rounds=rounds, settled=notes, trouble=trouble))
         return requests
 
     def _is_time_up(self) -> bool:
@@ -245,12 +242,9 @@ class Landing:
         path = Path(source.path) if source else None
         if path is None or path.parent != self.folder.absolute() or path.name == name:
             return None
-        return path.name if self._is_used_for(round_id, path.name) else None
-
-    def _is_used_for(self, round_id: str, name: str) -> bool:
-        """Return whether the file or folder exists and still contains the round, as far as it was read."""
-        look = self.now.get(name)
-        return look is not None and (not look.rounds or round_id in look.rounds)
+        look = self.now.get(path.name)
+        # It still contains the round, as far as it was read.
+        return path.name if look is not None and (not look.rounds or round_id in look.rounds) else None
 
     def _record_look(self, name: str, look: Look) -> None:
         """Store the state, and log its trouble as an error if it is new."""
@@ -262,8 +256,10 @@ class Landing:
 
 def _read_cursor(cursor: str | None) -> dict[str, Look]:
     """Return the states in the cursor, without those of earlier versions of the sensor."""
-    looks = json.loads(cursor or "{}")
-    return {name: Look(**{**look, "rounds": tuple(look["rounds"])}) for name, look in looks.items() if isinstance(look, dict)}
+    fields = Look.__dataclass_fields__.keys()
+    looks = json.loads(cursor or "{}").items()
+    known = {name: look for name, look in looks if isinstance(look, dict) and look.keys() == fields}
+    return {name: Look(**{**look, "rounds": tuple(look["rounds"])}) for name, look in known.items()}
 
 
 def _list_troubles(looks: Mapping[str, Look]) -> dict[str, str]:
@@ -285,7 +281,7 @@ def _can_be_read(looks: Mapping[str, Look]) -> dict[str, Any]:
 @asset_check(asset=survey_files.key, name=_CHECK)
 def landings_are_readable(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
     """Warns of files in the folder DTEF_SURVEYS that cannot be read or only in part. The sensor `new_round` reports each change."""
-    return dg.AssetCheckResult(**_can_be_read(_read_cursor(sensor_cursor(context.instance, new_round.name))))
+    return dg.AssetCheckResult(**_can_be_read(_read_cursor(read_sensor_state(context.instance, new_round.name).cursor)))
 
 
 def _extract_first_clauses(trouble: str) -> str:
@@ -306,10 +302,6 @@ def _extract_first_clauses(trouble: str) -> str:
     "The log of a tick and a check of survey_files list what cannot be read; it does not stop the others. Off by default.",
 )
 def new_round(context: dg.SensorEvaluationContext, store: Store) -> dg.SensorResult | dg.SkipReason:
-    """Registers and runs each new or changed round in the folder DTEF_SURVEYS, once its files are unchanged for two ticks.
-
-    What cannot be read is reported once and does not stop the others. Off by default.
-    """
     folder = Settings.read_environment().surveys
     if not folder.is_dir():
         return dg.SkipReason(f"the landing folder {folder} does not exist (DTEF_SURVEYS)")
@@ -329,6 +321,3 @@ survey_nightly = dg.define_asset_job(
     selection=dg.AssetSelection.assets(*stage_keys(SURVEY_STAGES)[2:]),
     description="Repeats the same prompts in a new snapshot, scores the responses, and compares them with earlier snapshots.",
 )
-
-SURVEY_JOBS = [survey_pipeline, survey_nightly, survey_roll_ups]
-SURVEY_SENSORS = [new_round, survey_boards_after_run]

@@ -6,13 +6,11 @@ import dagster as dg
 
 from assets.engine.nightly_schedules import NightPlan, build_night_schedule
 from assets.stage.family_drift import load_drift_section, load_panel_section, panel_drift
-from assets.stage.file_notes import list_partitions
 from assets.stage.partitions import load_store_models
 from assets.stage.resources import Store
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.identity import partition_key, split_partition_key
-from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.panel import check_named, load_panel
 from dtef_pipeline.survey.settings import SurveySettings, build_survey_run_config, resolve_panel_models, select_panel_partitions
 from resources.settings import Settings
@@ -55,24 +53,20 @@ def with_blueprints(warehouse: Warehouse, keys: Sequence[str]) -> list[str]:
     return [key for key in keys if split_partition_key(key) in stored_keys]
 
 
-def plan_surveys(context: dg.ScheduleEvaluationContext, store: Store, panel: SurveySettings) -> NightPlan:
+def plan_surveys(_: dg.ScheduleEvaluationContext, store: Store, panel: SurveySettings, known_keys: Sequence[str]) -> NightPlan:
     """Plan the stages from the predictions on, leaving out and naming partitions without prompts."""
-    selection, known_keys = resolve_panel_models(panel, load_store_models(store)), list_partitions(context.instance, SPACE)
+    selection = resolve_panel_models(panel, load_store_models(store))
     keys = select_panel_partitions(panel, known_keys) if known_keys else []
     config = {stage: fields for stage, fields in build_survey_run_config(selection).items() if stage != "blueprints"}
-    return NightPlan(known_keys, keys, with_blueprints(store.warehouse, keys), {**config, "drift_checks": {}})
+    return NightPlan(keys, with_blueprints(store.warehouse, keys), {**config, "drift_checks": {}})
 
 
 survey_nightly_schedule = build_night_schedule(
     FAMILY_BY_NAME["survey"],
     plan_surveys,
-    name="survey_nightly",
-    job="survey_nightly",
     time=(2, 0),
     description="the prompts of the panel (DTEF_PANEL), in a snapshot named after the date.",
-    label="surveys",
     skip_reason="no round has been ingested yet, or no partition of the panel has been run: `dtef run --round ROUND` makes the prompts that "
     "a night needs",
     read_panel=load_known_panel,
 )
-SURVEY_SCHEDULES = [survey_nightly_schedule]

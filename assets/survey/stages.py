@@ -74,25 +74,18 @@ def read_segment(inputs: Inputs, _: SurveySettings) -> Tables:
 
 def _read_round(inputs: Inputs) -> _Round:
     """Return the round, read once: an unreadable survey fails each of its partitions, and is not read again for each."""
-    read: dict[str, Callable[[], _Round]] = inputs.remember("rounds", dict)
+    read: dict[str, _Round | Exception] = inputs.remember("rounds", dict)
     round_id = inputs.levels["round"]
     if round_id not in read:
         read.clear()  # only one of several consecutive rounds is held
-        read[round_id] = _read_once(partial(_observe_round, inputs, round_id))
-    return read[round_id]()
-
-
-def _read_once(read: Callable[[], _Round]) -> Callable[[], _Round]:
-    try:
-        tables = read()
-    except Exception as error:
-        failure = error
-
-        def fail() -> _Round:
-            raise failure
-
-        return fail
-    return lambda: tables
+        try:
+            read[round_id] = _observe_round(inputs, round_id)
+        except Exception as error:
+            read[round_id] = error
+    result = read[round_id]
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
 def _observe_round(inputs: Inputs, round_id: str) -> _Round:
@@ -208,9 +201,7 @@ RESPONSES_STAGE = Stage(
             _find_missing_distributions,
             blocking=True,
         ),
-        make_uniqueness_check(
-            "questions_are_unique", "Every question has one row per segment.", "survey_responses", ("question_id",)
-        ),
+        make_uniqueness_check("survey_responses", ("question_id",)),
         Check(
             "n_reaches_minimum",
             "Every distribution with a known n has at least the minimum number of respondents that was set at ingest.",
@@ -319,12 +310,7 @@ BLUEPRINTS_STAGE = Stage(
     follows=True,
     is_exclusive=True,
     checks=(
-        make_uniqueness_check(
-            "prompts_are_unique",
-            "A (question, context level, condition) has one prompt.",
-            "blueprints",
-            ("question_id", "context_level", "condition"),
-        ),
+        make_uniqueness_check("blueprints", ("question_id", "context_level", "condition")),
         Check(
             "context_excludes_targets",
             "No prompt shows a question that it asks, or a circular one, as context.",
@@ -409,12 +395,7 @@ PREDICTIONS_STAGE = Stage(
     replies=Replies((Lengths("predictions", "model_variant || ' ' || condition"),)),
     is_idle=lambda settings, models: not select_language_models(resolve_asked_models(settings, models)),
     checks=(
-        make_uniqueness_check(
-            "predictions_are_unique",
-            "A request has one row per question, context level and condition.",
-            "predictions",
-            ("request_key", "question_id", "context_level", "condition"),
-        ),
+        make_uniqueness_check("predictions", ("request_key", "question_id", "context_level", "condition")),
         Check(
             "every_prediction_has_a_blueprint",
             "Every prediction made for the current blueprints belongs to one of their prompts.",
@@ -507,16 +488,8 @@ DRIFT_STAGE = Stage(
     nightly=True,
     snapshot=lambda settings: None,
     preview=(
-        "model",
-        "setting",
-        "n_snapshots",
-        "verdict",
-        "shared_verdict",
-        "shift",
-        "first_snapshot",
-        "lowest",
-        "highest",
-        "reason",
+        *("model", "setting", "n_snapshots", "verdict", "shared_verdict"),
+        *("shift", "first_snapshot", "lowest", "highest", "reason"),
     ),
     metadata=_flags,
     verb="drift",

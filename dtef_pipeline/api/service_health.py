@@ -21,8 +21,7 @@ from dtef_pipeline.api.queue.evaluation_progress import load_evaluation_views
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.text.number_words import format_count
-from resources.evaluations.evaluation_counts import count_unended, last_event_at
-from resources.evaluations.evaluation_store import QUEUE_SENSOR
+from resources.evaluations.evaluation_store import QUEUE_SENSOR, count_unended, last_event_at
 from resources.failures import is_damaged
 
 if TYPE_CHECKING:

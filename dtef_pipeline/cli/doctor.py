@@ -173,7 +173,7 @@ def check_models(settings: Settings) -> Diagnosis:
 def check_panel(settings: Settings) -> Diagnosis:
     """Check that all sections of the panel can be read, that its models are known and have keys, and that its rounds exist."""
     from assets.engine.settings_config import load_family_panel
-    from assets.preference.preference_panel import vote_settings
+    from assets.preference.score_assets import vote_settings
     from assets.survey.nightly import load_checked_panel
     from dtef_pipeline.cli.options import USUAL_FAMILY
     from dtef_pipeline.families import FAMILIES
@@ -260,8 +260,7 @@ def check_daemon(settings: Settings) -> Diagnosis:
     from assets.daemon_state import DaemonState, daemon_state
     from assets.stage.dagster_internals import read_storage_settings
     from dtef_pipeline.text.spans import format_span
-    from resources.evaluations.evaluation_counts import count_unended_if_present
-    from resources.evaluations.evaluation_store import QUEUE_SENSOR
+    from resources.evaluations.evaluation_store import QUEUE_SENSOR, count_unended_if_present
 
     check, now = "Dagster's daemon", datetime.now(UTC)
     try:

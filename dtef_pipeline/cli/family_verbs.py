@@ -23,7 +23,6 @@ from dtef_pipeline.families import FAMILY_BY_NAME, SHARED_TABLES
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.number_words import format_count, format_plural
-from resources.blueprint_files import clear_tables
 from resources.gateway.progress import keep_terminal, waiting
 from resources.notes import Notes
 from resources.settings import Settings
@@ -269,7 +268,7 @@ def describe_board_update(warehouse: Warehouse, family: Family) -> str:
     """Describe how boards and pages change after scores were removed. They are deleted at once if no scores are left."""
     boards_left = bool(warehouse.tables([family.scores_table]))
     if not boards_left:
-        clear_tables(warehouse, [*family.rolled_up, *SHARED_TABLES], family.name)
+        warehouse.clear([*family.rolled_up, *SHARED_TABLES], family.name)
     warehouse.refresh_database()
     if boards_left:
         return f"boards and pages change with the next `dtef {family.name} board --refresh`"

@@ -150,15 +150,16 @@ class Check:
     """Whether a fault is an error although no stage waits; otherwise it is a warning."""
 
 
-def make_uniqueness_check(name: str, description: str, table: str, columns: Sequence[str]) -> Check:
-    """Return a check that no two rows of a partition have the same values in these columns."""
+def make_uniqueness_check(table: str, columns: Sequence[str]) -> Check:
+    """Return the check `TABLE_are_unique`: no two rows of a partition have the same values in these columns."""
 
     def find_repeated(_: Inputs, rows: pa.Table) -> Iterator[str]:
         counts = rows.group_by(list(columns)).aggregate([([], "count_all")])
         for row in counts.filter(pc.greater(counts["count_all"], 1)).select(list(columns)).to_pylist():
             yield " ".join(str(value) for value in row.values())
 
-    return Check(name, description, table, tuple(columns), find_repeated, blocking=True)
+    description = f"No two rows of a partition have the same {', '.join(columns)}."
+    return Check(f"{table}_are_unique", description, table, tuple(columns), find_repeated, blocking=True)
 
 
 FAILED_SHARE = 0.01

@@ -134,12 +134,7 @@ QA_RESPONSES_STAGE = Stage(
     version="2",
     asks=True,
     checks=(
-        make_uniqueness_check(
-            "qa_responses_are_unique",
-            "Each draw of an item under a condition by a model variant has only one row per snapshot.",
-            "qa_responses",
-            (*QA_RESPONSE_KEY, "snapshot"),
-        ),
+        make_uniqueness_check("qa_responses", (*QA_RESPONSE_KEY, "snapshot")),
         make_failure_check("qa_calls_succeed", "qa_responses", "call_status", "calls"),
     ),
     preview=("item_id", "condition", "model", "call_status", "finish_reason", "response"),
@@ -209,12 +204,7 @@ QA_SCORES_STAGE = Stage(
     settings=QA_STAGE_SETTINGS["qa_scores"],
     version="3",
     checks=(
-        make_uniqueness_check(
-            "qa_scores_are_unique",
-            "Each response has only one score per scorer and metric.",
-            "qa_scores",
-            (*QA_RESPONSE_KEY, "scorer", "metric", "measured_by", "snapshot"),
-        ),
+        make_uniqueness_check("qa_scores", (*QA_RESPONSE_KEY, "scorer", "metric", "measured_by", "snapshot")),
         Check(
             "qa_scores_have_reasons",
             "Scores are 0 to 1, and a missing value has a status that says why.",

@@ -118,12 +118,7 @@ RUBRIC_RESPONSES_STAGE = Stage(
     version="2",
     asks=True,
     checks=(
-        make_uniqueness_check(
-            "rubric_responses_are_unique",
-            "A draw of a prompt by a model variant with a system prompt has one row per snapshot.",
-            "rubric_responses",
-            (*RUBRIC_RESPONSE, "snapshot"),
-        ),
+        make_uniqueness_check("rubric_responses", (*RUBRIC_RESPONSE, "snapshot")),
         make_failure_check("rubric_calls_succeed", "rubric_responses", "status", "conversations"),
     ),
     preview=("prompt", "model", "temperature", "system_index", "status", "text"),
@@ -175,10 +170,7 @@ RUBRIC_JUDGEMENTS_STAGE = Stage(
     asks=True,
     checks=(
         make_uniqueness_check(
-            "rubric_judgements_are_unique",
-            "A draw of a judge on a criterion of a response has one row per snapshot.",
-            "rubric_judgements",
-            (*RUBRIC_RESPONSE, *RUBRIC_POINT[1:], "judge", "judge_variant", "judge_draw", "snapshot"),
+            "rubric_judgements", (*RUBRIC_RESPONSE, *RUBRIC_POINT[1:], "judge", "judge_variant", "judge_draw", "snapshot")
         ),
         Check(
             "rubric_judges_are_readable",
@@ -367,12 +359,7 @@ RUBRIC_SUMMARIES_STAGE = Stage(
     version="2",
     asks=True,
     checks=(
-        make_uniqueness_check(
-            "rubric_summaries_are_unique",
-            "An analyst has one row per snapshot.",
-            "rubric_summaries",
-            ("analyst_variant", "snapshot"),
-        ),
+        make_uniqueness_check("rubric_summaries", ("analyst_variant", "snapshot")),
         Check(
             "rubric_summaries_contain_no_names",
             "Fails if a report to an analyst still contains the name of a maker, model or provider. Such a report is not sent.",

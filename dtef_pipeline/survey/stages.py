@@ -69,10 +69,7 @@ SCORES_STAGE = Stage(
     snapshot=lambda settings: settings.only_snapshot,
     checks=(
         make_uniqueness_check(
-            "scores_are_unique",
-            "Each (prompt, context level, model variant, draw, snapshot) is scored once.",
-            "scores",
-            ("prompt_id", "question_id", "context_level", "condition", "model_variant", "draw", "snapshot"),
+            "scores", ("prompt_id", "question_id", "context_level", "condition", "model_variant", "draw", "snapshot")
         ),
         Check(
             "survey_responses_are_readable",
@@ -137,10 +134,7 @@ RESULTS_STAGE = Stage(
     snapshot=lambda settings: settings.only_snapshot,
     checks=(
         make_uniqueness_check(
-            "results_are_unique",
-            "A (model variant, context level, condition, targets, snapshot) has one row.",
-            "segment_results",
-            ("model_variant", "model", "context_level", "condition", "targets", "snapshot"),
+            "segment_results", ("model_variant", "model", "context_level", "condition", "targets", "snapshot")
         ),
     ),
     metadata=_summarise_best_results,

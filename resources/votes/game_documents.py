@@ -14,10 +14,11 @@ from typing import Any, Literal, NamedTuple, get_args
 import sqlalchemy as sa
 
 from dtef_pipeline.errors import DtefError
+from dtef_pipeline.text.number_words import list_first_names
 from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.responses.database import ResponseDatabase, find_schema_version, make_tables
 from resources.responses.database_stores import DatabaseStore, get_utc_now, read_if_there
-from resources.votes.vote_tables import BEGINNING, decode_time, find_noted_action, make_vote_tables, microseconds, record_action
+from resources.votes.vote_tables import convert_time, find_noted_action, make_vote_tables, microseconds, record_action
 
 GameDocumentKind = Literal["persona", "scenario"]
 DOCUMENT_KINDS: tuple[GameDocumentKind, ...] = get_args(GameDocumentKind)
@@ -128,28 +129,16 @@ def read_documents_from(connection: sa.Connection, kind: str | None = None, docu
     """Return the documents in the existing tables, of this kind and id if given."""
 
     def rows(table: sa.Table) -> Any:
-        statement = sa.select(table).order_by(table.c.place)
+        statement = sa.select(*(column for column in table.c if column.name != "place")).order_by(table.c.place)
         for column, value in ((table.c.kind, kind), (table.c.id, document_id)):
             statement = statement if value is None else statement.where(column == value)
         return connection.execute(statement).mappings()
 
-    versions = [
-        DocumentVersion(
-            row["kind"],
-            row["id"],
-            row["version"],
-            json.loads(row["body"]),
-            row["who"],
-            decode_time(row["made_at"]) or BEGINNING,
-        )
+    versions = (
+        DocumentVersion(**{**row, "body": json.loads(row["body"]), "made_at": convert_time(row["made_at"])})
         for row in rows(document_versions)
-    ]
-    statuses = [
-        DocumentStatus(
-            row["kind"], row["id"], row["version"], row["status"], row["who"], decode_time(row["said_at"]) or BEGINNING
-        )
-        for row in rows(document_statuses)
-    ]
+    )
+    statuses = (DocumentStatus(**{**row, "said_at": convert_time(row["said_at"])}) for row in rows(document_statuses))
     return DocumentSnapshot(tuple(versions), tuple(statuses))
 
 
@@ -180,22 +169,18 @@ class GameDocumentStore(DatabaseStore):
     ) -> None:
         """Store a version with its first status.
 
-        Args:
-            kind: of the document.
-            document: its fields, with `id`, `version` and `status`.
-            who: made it.
-            revision: `DocumentSnapshot.revision` when the version was decided on.
-            before: the previous version.
-
-        Raises DocumentChanged, and stores nothing, if the document was changed since.
+        `document`: its fields, with `id`, `version` and `status`; `user`: made it; `revision`: `DocumentSnapshot.revision` when the version
+        was decided on; `before`: the previous version. Raises DocumentChanged, and stores nothing, if the document was changed since.
         """
-        self._write(kind, document, user, revision, before, is_version=True)
+        self._write(
+            kind, [document], [], user, (f"{kind}_version", before or {}, document), _has_revision(kind, document, revision)
+        )
 
     def say(
         self, kind: GameDocumentKind, document: Mapping[str, Any], user: str, *, revision: int, before: Mapping[str, Any]
     ) -> None:
         """Store the status of a version; arguments and errors as for `add`."""
-        self._write(kind, document, user, revision, before, is_version=False)
+        self._write(kind, [], [document], user, (f"{kind}_status", before, document), _has_revision(kind, document, revision))
 
     def add_all(
         self,
@@ -209,66 +194,51 @@ class GameDocumentStore(DatabaseStore):
     ) -> dict[str, int]:
         """Store versions with their statuses, and statuses of known versions, all or none.
 
-        Args:
-            kind: of the documents.
-            versions: their fields, with `id`, `version` and `status`.
-            statuses: likewise.
-            who: adds them.
-            source: the file that they come from, for the record.
-            snapshot: all documents of the kind when these were decided on.
-
-        Returns how many were added, by the name of one in the record of actions.
+        `versions`, `statuses`: fields as for `add`; `source`: the file that they come from, for the record; `snapshot`: all documents of
+        the kind when these were decided on. Returns how many were added, by the name of one in the record of actions.
         Raises DocumentChanged, and stores nothing, if a document of this kind was changed since.
         """
-        now = self.clock()
         numbers = {f"{kind}_version": len(versions), f"{kind}_status": len(statuses)}
         new = {name: number for name, number in numbers.items() if number}
-        action, details = f"{kind}_import", {"file": source, "new": new}
-
-        def work(connection: sa.Connection) -> bool:
-            if read_documents_from(connection, kind) != snapshot:
-                raise DocumentChanged(f"a {kind} was changed by another request")
-            for entry in versions:
-                _write_version_row(connection, kind, entry, user, now)
-            for entry in (*versions, *statuses):
-                _write_status_row(connection, kind, entry, user, now)
-            record_action(connection, user, now, action, {}, details)
-            return True
-
-        def find_committed(connection: sa.Connection) -> bool | None:
-            return find_noted_action(connection, user, now, action) == details or None
-
         if new:
-            self.database.write(work, exclusive=True, find_committed=find_committed)
+            action = (f"{kind}_import", dict[str, Any](), {"file": source, "new": new})
+            self._write(
+                kind, versions, statuses, user, action, lambda connection: read_documents_from(connection, kind) == snapshot
+            )
         return new
 
     def _write(
         self,
         kind: GameDocumentKind,
-        document: Mapping[str, Any],
+        versions: Sequence[Mapping[str, Any]],
+        statuses: Sequence[Mapping[str, Any]],
         user: str,
-        revision: int,
-        before: Mapping[str, Any] | None,
-        *,
-        is_version: bool,
+        action: tuple[str, Mapping[str, Any], Mapping[str, Any]],
+        is_unchanged: Callable[[sa.Connection], bool],
     ) -> None:
-        now = self.clock()
-        action = f"{kind}_version" if is_version else f"{kind}_status"
+        """Store rows and the action: its name, and what was before and after it."""
+        now, (name, before, after) = self.clock(), action
 
         def work(connection: sa.Connection) -> bool:
-            if read_documents_from(connection).revision(kind, document["id"]) != revision:
-                raise DocumentChanged(f"the {kind} {document['id']} was changed by another request")
-            if is_version:
-                _write_version_row(connection, kind, document, user, now)
-            _write_status_row(connection, kind, document, user, now)
-            record_action(connection, user, now, action, before or {}, document)
+            if not is_unchanged(connection):
+                ids = list_first_names(list(dict.fromkeys(entry["id"] for entry in (*versions, *statuses))), 3)
+                raise DocumentChanged(f"the {kind} {ids} was changed by another request")
+            for entry in versions:
+                _write_version_row(connection, kind, entry, user, now)
+            for entry in (*versions, *statuses):
+                _write_status_row(connection, kind, entry, user, now)
+            record_action(connection, user, now, name, before, after)
             return True
 
         def find_committed(connection: sa.Connection) -> bool | None:
-            return find_noted_action(connection, user, now, action) == document or None
+            return find_noted_action(connection, user, now, name) == after or None
 
         # Exclusive, so that no other writer comes between the check and the rows.
         self.database.write(work, exclusive=True, find_committed=find_committed)
+
+
+def _has_revision(kind: GameDocumentKind, document: Mapping[str, Any], revision: int) -> Callable[[sa.Connection], bool]:
+    return lambda connection: read_documents_from(connection).revision(kind, document["id"]) == revision
 
 
 def _write_version_row(

@@ -32,15 +32,8 @@ from resources.votes.vote_tables import (
 JUDGE_KIND = "judge"
 NOT_OF_A_JUDGE = "the id of a person, which no judge has"
 _OF_VOTE = (
-    "vote_id",
-    "pair_id",
-    "reviewer_id",
-    "reviewer_kind",
-    "choice",
-    "shown_as_a",
-    "confidence",
-    "justification",
-    "voted_at",
+    *("vote_id", "pair_id", "reviewer_id", "reviewer_kind", "choice", "shown_as_a"),
+    *("confidence", "justification", "voted_at"),
 )
 _OF_STORED = ("prompt_id", "model", "model_variant", "served_model", "fingerprint", "answered_at")
 
@@ -197,18 +190,6 @@ def vote_counts(database: ResponseDatabase) -> VoteCounts:
             for row in results["reviewers"]
         ],
     )
-
-
-def count_votes_and_voids(database: ResponseDatabase) -> tuple[int, int]:
-    """Return the number of votes, voided ones included, and the number of voided ones."""
-
-    def count_both(connection: sa.Connection) -> tuple[int, int]:
-        votes, voids = (
-            connection.scalar(sa.select(sa.func.count()).select_from(table)) or 0 for table in (tables.votes, tables.voids)
-        )
-        return votes, voids
-
-    return database.read(count_both)
 
 
 def list_latest_actions(database: ResponseDatabase, limit: int, before: int | None = None) -> list[dict[str, Any]]:

@@ -214,9 +214,13 @@ def microseconds(time: datetime) -> int:
     return (time - BEGINNING) // timedelta(microseconds=1)
 
 
-def decode_time(value: int | None) -> datetime | None:
+def convert_time(value: int) -> datetime:
     """Return the time stored as microseconds."""
-    return None if value is None else BEGINNING + timedelta(microseconds=value)
+    return BEGINNING + timedelta(microseconds=value)
+
+
+def decode_time(value: int | None) -> datetime | None:
+    return None if value is None else convert_time(value)
 
 
 def encode_row(record: Record) -> dict[str, Any]:

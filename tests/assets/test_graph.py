@@ -16,6 +16,7 @@ from assets.definitions import defs
 from assets.stage.partitions import build_freshness_policy
 from dtef_pipeline.cli.serving.serve_ui import PLACES_IN_THE_UI
 from resources.settings import Settings
+from tests.conftest import ROOT
 
 EXPECTED = Path(__file__).with_name("graph.txt")
 SIX = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
@@ -51,8 +52,10 @@ def test_the_graph_is_as_it_is_written_down() -> None:
     assert sorted([*describe_assets(), *describe_starters()]) == EXPECTED.read_text(encoding="utf-8").splitlines()
 
 
-def test_definitions_load() -> None:
+def test_definitions_load_from_the_module_that_workspaces_and_services_name() -> None:
     dg.Definitions.validate_loadable(defs)
+    for file in ("workspace.yaml", "deploy/dtef-code.service", "deploy/kubernetes/code.yaml"):
+        assert "assets.definitions" in (ROOT / file).read_text(encoding="utf-8"), file
 
 
 def test_jobs_run_the_checks_of_their_assets() -> None:

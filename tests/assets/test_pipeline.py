@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,7 @@ import pyarrow as pa
 import pytest
 
 from assets.definitions import defs
-from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.identity import split_partition_key
-from resources.warehouse import Warehouse
 from tests.assets.conftest import Pipeline, write_survey
 from tests.assets.family_state import GREEN, RED, STAGE_NAMES
 
@@ -23,47 +21,31 @@ BAD = "T1/country:india"
 
 
 class TestOneBadPartition:
-    @pytest.fixture
-    def on_disk(self, state: Path) -> Iterator[Pipeline]:
-        with open_dagster_instance() as instance:
-            made = Pipeline(instance, Warehouse(state / "warehouse"))
-            made.register(write_survey(state / "surveys.csv", ["T1"]))
-            yield made
-
-    def test_it_is_red_alone_in_the_later_stages_and_a_rerun_after_mending_is_green(self, on_disk: Pipeline) -> None:
-        assert on_disk.run().failures == ()
-        file = on_disk.file("survey_responses", BAD)
+    def test_it_is_red_alone_and_says_why_and_a_rerun_after_mending_is_green(self, done: Pipeline) -> None:
+        pipeline, file = done, done.file("blueprints", BAD)
         good = file.read_bytes()
-        file.write_bytes(good[:-64])
-        broken = on_disk.run(DOWNSTREAM)
-        (failure,) = broken.failures
-        assert failure.startswith("drift: 1 of 3 partitions failed, the others are done: T1/country:india")
-        (run,) = on_disk.instance.get_runs(dg.RunsFilter(run_ids=list(broken.run_ids)))
-        assert run.status == dg.DagsterRunStatus.FAILURE
-        assert set(on_disk.status("survey_responses").values()) == {GREEN}
-        for stage in DOWNSTREAM:
-            assert on_disk.status(stage) == {key: RED if key == BAD else GREEN for key in on_disk.keys}, stage
-        file.write_bytes(good)
-        assert on_disk.run(DOWNSTREAM).failures == ()
-        for stage in STAGE_NAMES:
-            assert set(on_disk.status(stage).values()) == {GREEN}, stage
-
-    def test_it_says_why_where_it_failed(self, done: Pipeline) -> None:
-        pipeline = done
-        pipeline.file("blueprints", BAD).write_bytes(b"junk")
+        file.write_bytes(b"junk")
         outcome = pipeline.run(STAGE_NAMES[2:])
         (run_id,) = outcome.run_ids
+        (failure,) = outcome.failures
+        assert failure.startswith(f"drift: 1 of 6 partitions failed, the others are done: {BAD}")
+        run = pipeline.instance.get_run_by_id(run_id)
+        assert run
+        assert run.status == dg.DagsterRunStatus.FAILURE
         messages = [entry.user_message for entry in pipeline.instance.all_logs(run_id)]
         assert any(message.startswith(f"{BAD}: cannot read ") for message in messages)
-        assert BAD in outcome.failures[0]
         for stage, made in (("predict", "5/6, 1 failed"), ("score", "5/5")):
             (line,) = [message for message in messages if message.startswith(f"{stage}: partitions done ")]
             assert re.fullmatch(rf".* {made}, [1-9]\d* rows, [\d.]+ s", line)
         for stage in STAGE_NAMES[2:]:
             assert pipeline.status(stage) == {key: RED if key == BAD else GREEN for key in pipeline.keys}, stage
         found = pipeline.checks(outcome)
-        assert {"predictions_are_unique", "scores_are_unique", "results_are_unique"} <= set(found)
+        assert {"predictions_are_unique", "scores_are_unique", "segment_results_are_unique"} <= set(found)
         assert all(found.values())
+        file.write_bytes(good)
+        assert pipeline.run(STAGE_NAMES[2:]).failures == ()
+        for stage in STAGE_NAMES[2:]:
+            assert set(pipeline.status(stage).values()) == {GREEN}, stage
 
     def test_it_fails_alone_where_many_are_made_together(self, done: Pipeline) -> None:
         pipeline = done
@@ -109,9 +91,9 @@ def doubled(table: pa.Table) -> pa.Table:
 
 SPOILED: dict[str, tuple[str, Callable[[pa.Table], pa.Table]]] = {
     "distributions_sum_to_one": ("survey_responses", lambda rows: replaced(rows, "observed", [0.4, 0.3, 0.2])),
-    "questions_are_unique": ("survey_responses", doubled),
+    "survey_responses_are_unique": ("survey_responses", doubled),
     "n_reaches_minimum": ("survey_responses", lambda rows: replaced(rows, "n", 9)),
-    "prompts_are_unique": ("blueprints", doubled),
+    "blueprints_are_unique": ("blueprints", doubled),
     "context_excludes_targets": ("blueprints", lambda rows: replaced(rows, "context_question_ids", ["q0", "q1"])),
     "predictions_are_unique": ("predictions", doubled),
     "every_prediction_has_a_blueprint": ("predictions", lambda rows: replaced(rows, "prompt_id", "0" * 32)),

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import dagster as dg
+import pytest
 
 from assets.engine.roll_up_names import BOARD_NAMES
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
@@ -13,7 +14,8 @@ from dtef_pipeline.statistics.seed import SEED
 from tests.assets.conftest import Pipeline
 
 
-def test_boards_and_report_are_made_of_all_files_that_can_be_read(done: Pipeline) -> None:
+def test_boards_and_report_are_made_of_all_files_that_can_be_read(done: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dtef_pipeline.site.build.static_files", lambda: ())  # the chart library alone takes seconds
     broken = done.file("scores", done.keys[0], snapshot="base")
     broken.write_bytes(broken.read_bytes()[:100])
     made = done.roll_up()
@@ -41,7 +43,7 @@ def test_boards_and_report_are_made_of_all_files_that_can_be_read(done: Pipeline
     assert done.house.read("reliability").to_pandas()["icc"].isna().all(), "every prompt was asked once"
 
 
-def test_each_partition_says_how_many_rows_it_has_and_shows_some(done: Pipeline) -> None:
+def test_each_partition_says_how_many_rows_it_has_and_its_run_what_it_is_about(done: Pipeline) -> None:
     outcome = done.run(["predictions", "scores"], keys=done.keys[:1])
     events = done.materializations(outcome)
     assert {event.asset_key for event in events} == {dg.AssetKey("predictions"), dg.AssetKey("scores")}
@@ -50,3 +52,11 @@ def test_each_partition_says_how_many_rows_it_has_and_shows_some(done: Pipeline)
         rows = done.house.read(event.asset_key.to_user_string(), round=round_id, segment=segment)
         assert event.metadata["dagster/row_count"].value == len(rows) > 0
         assert re.search(r"\| --- \|", event.metadata["preview"].value)
+    assert "mean_score_baselines" in events[-1].metadata
+    assert "mean_score" not in events[-1].metadata
+    run = done.instance.get_run_by_id(*outcome.run_ids)
+    assert run
+    names = ("dtef/rounds", "dtef/snapshot", "dtef/models")
+    assert [run.tags.get(name) for name in names] == ["T1", "base", "baseline/uniform"]
+    steps = {entry.step_key for entry in done.instance.all_logs(run.run_id)}
+    assert steps - {None} == {"predictions", "scores", *done.checks(outcome)}

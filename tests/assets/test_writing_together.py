@@ -26,14 +26,15 @@ def runs_at_work(store: ResponseStore) -> int:
     )
 
 
-def test_a_run_waits_while_another_writes_the_partition_and_keeps_its_rows(pipeline: Pipeline) -> None:
-    assert pipeline.run(keys=[KEY], predictions={"models": ["baseline/dirichlet"]}).failures == ()
-    theirs = pipeline.house.read("predictions", **AT)
-    assert pipeline.run(keys=[KEY], predictions={"models": ["baseline/uniform"]}).failures == ()
+def test_a_run_waits_while_another_writes_the_partition_and_keeps_its_rows(done: Pipeline) -> None:
+    before = done.house.read("predictions", **AT)
+    assert done.run(["predictions"], keys=[KEY], predictions={"models": ["baseline/dirichlet"]}).failures == ()
+    theirs = done.house.read("predictions", **AT)
+    done.house.write("predictions", before, **AT)
     outcomes = []
     run = threading.Thread(
         target=lambda: outcomes.append(
-            pipeline.run(["predictions"], keys=[KEY], predictions={"models": ["baseline/leave-one-out-marginal"]})
+            done.run(["predictions"], keys=[KEY], predictions={"models": ["baseline/leave-one-out-marginal"]})
         )
     )
     with ResponseStore(Settings.read_environment().responses_url) as store, Claims(store) as claims:
@@ -41,8 +42,8 @@ def test_a_run_waits_while_another_writes_the_partition_and_keeps_its_rows(pipel
             run.start()
             wait_until(lambda: runs_at_work(store) == 2, 30)
             time.sleep(0.5)
-            pipeline.house.write("predictions", theirs, **AT)
+            done.house.write("predictions", theirs, **AT)
         run.join()
     assert [outcome.failures for outcome in outcomes] == [()]
-    models = set(pc.unique(pipeline.house.read("predictions", **AT)["model"]).to_pylist())
+    models = set(pc.unique(done.house.read("predictions", **AT)["model"]).to_pylist())
     assert {"baseline/dirichlet", "baseline/leave-one-out-marginal"} <= models

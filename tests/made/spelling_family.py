@@ -112,7 +112,7 @@ STAGES = (
         settings=ASKING_ITEMS,
         asks=True,
         checks=(
-            make_uniqueness_check("spelling_responses_are_unique", "A word is asked once a draw.", "spelling_responses", _ROW),
+            make_uniqueness_check("spelling_responses", _ROW),
             make_failure_check("spelling_calls_succeed", "spelling_responses", "call_status", "calls"),
         ),
         preview=("word", "model", "response"),
@@ -125,7 +125,7 @@ STAGES = (
         score_words,
         after=("spelling_responses",),
         settings=("snapshot", "exact"),
-        checks=(make_uniqueness_check("spelling_scores_are_unique", "A response has one score.", "spelling_scores", _ROW),),
+        checks=(make_uniqueness_check("spelling_scores", _ROW),),
         preview=("item_id", "model", "status", "score"),
         counted_columns=("status",),
     ),

@@ -63,21 +63,22 @@ def down() -> str:
 
 def test_it_posts_json_with_the_key_and_reads_json() -> None:
     with serving(answers(200, REPLY)) as server:
-        assert endpoint(server.url).post({"k": 3}) == JsonReply(REPLY, None, 1)
+        assert endpoint(server.url).post({"k": 3}) == JsonReply(REPLY, None)
     assert server.received == [{"k": 3, "auth": KEY}]
 
 
 @pytest.mark.parametrize("fault", [answers(500), answers(429), answers(200, b'{"context": [', Content_Length="5000")])
 def test_a_flaky_server_and_a_reply_that_is_cut_off_are_tried_again(fault: Behaviour) -> None:
     with serving(fault, answers(200, REPLY)) as server:
-        assert endpoint(server.url).post({}) == JsonReply(REPLY, None, 2)
+        assert endpoint(server.url).post({}) == JsonReply(REPLY, None)
+        assert len(server.received) == 2
 
 
 @pytest.mark.parametrize("status", [201, 302, 307, 400, 404])
 def test_any_status_but_200_that_will_stay_is_a_problem_at_once(status: int) -> None:
     with serving(answers(status, b"{}", Location="http://127.0.0.1:1/")) as server:
         reply = endpoint(server.url).post({})
-    assert (reply.value, reply.attempts, len(server.received)) == (None, 1, 1)
+    assert (reply.value, len(server.received)) == (None, 1)
     assert str(reply.problem).endswith(f"answered {status}")
 
 
@@ -85,7 +86,7 @@ def test_any_status_but_200_that_will_stay_is_a_problem_at_once(status: int) -> 
 def test_a_server_that_stays_broken_or_asks_for_an_hour_is_given_up_on(said: dict[str, str], attempts: int) -> None:
     with serving(answers(503, **said)) as server:
         reply = endpoint(server.url).post({})
-    assert (reply.attempts, len(server.received)) == (attempts, attempts)
+    assert len(server.received) == attempts
     assert "answered 503" in str(reply.problem)
 
 
@@ -99,7 +100,7 @@ def test_a_reply_that_drips_is_not_waited_for_beyond_the_time_of_an_attempt() ->
 
 def test_a_server_that_is_down_is_a_problem_in_words() -> None:
     reply = endpoint(down()).post({})
-    assert (reply.attempts, "ConnectError" in str(reply.problem)) == (ATTEMPTS, True)
+    assert "ConnectError" in str(reply.problem)
 
 
 @pytest.mark.parametrize("body", [b"", b'{"a": ', b"\xff\xfe\x00", b"[" * 200_000])
@@ -138,7 +139,7 @@ def test_what_is_no_web_address_is_never_asked(url: str) -> None:
 def test_without_the_variable_nothing_is_sent_and_its_name_is_reported(environ: dict[str, str]) -> None:
     with serving(answers(200, REPLY)) as server:
         reply = JsonEndpoint(server.url, "MY_AUTH", environ=environ).post({})
-    assert reply == JsonReply(None, "environment variable MY_AUTH is not set", 0)
+    assert reply == JsonReply(None, "environment variable MY_AUTH is not set")
     assert server.received == []
 
 

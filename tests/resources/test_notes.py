@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.errors import WarehouseError
-from resources.item_files import QaSource, source_hash
-from resources.notes import Notes
+from resources.notes import Notes, QaSource, source_hash
 from resources.warehouse import Warehouse
 
 

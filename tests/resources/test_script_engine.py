@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.skipif(not has_script_engine(), reason="the extra `js` 
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[ScriptEngine]:
-    with ScriptEngine(patience=ENOUGH_FOR_A_BUSY_MACHINE) as running:
+    with closing(ScriptEngine(patience=ENOUGH_FOR_A_BUSY_MACHINE)) as running:
         yield running
 
 
@@ -102,7 +103,7 @@ def test_a_process_that_was_killed_is_started_again(engine: ScriptEngine) -> Non
 
 
 def test_a_script_that_does_not_stop_is_ended_from_outside() -> None:
-    with ScriptEngine(patience=0.2) as impatient:
+    with closing(ScriptEngine(patience=0.2)) as impatient:
         started = time.monotonic()
         assert evaluate("js", "for (;;) {}", "a", impatient).reason == "script timeout"
         assert impatient._worker is None
@@ -110,10 +111,10 @@ def test_a_script_that_does_not_stop_is_ended_from_outside() -> None:
 
 
 def test_a_closed_engine_leaves_no_process() -> None:
-    with ScriptEngine() as closing:
-        closing.run("1", {})
-        assert closing._worker is not None
-        process = closing._worker.process
+    with closing(ScriptEngine()) as engine:
+        engine.run("1", {})
+        assert engine._worker is not None
+        process = engine._worker.process
     assert process.poll() is not None
 
 

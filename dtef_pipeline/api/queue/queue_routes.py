@@ -47,8 +47,7 @@ from dtef_pipeline.api.queue.event_stream import (
 from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.errors import UnknownEvaluation
 from dtef_pipeline.text.number_words import format_count
-from resources.evaluations.evaluation_counts import count_unended
-from resources.evaluations.evaluation_store import EvaluationRun, EvaluationStore, EventKind
+from resources.evaluations.evaluation_store import EvaluationRun, EvaluationStore, EventKind, count_unended
 
 Asks = Annotated[
     dict[str, Any],

@@ -30,7 +30,7 @@ from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_SCORES
 from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_POINTS
 from dtef_pipeline.survey.tables import SCORES
 from dtef_pipeline.tables import CALL
-from resources.evaluations.evaluation_counts import round_dollars
+from resources.evaluations.evaluation_store import round_dollars
 
 if TYPE_CHECKING:
     from dtef_pipeline.api.results.family_results import FamilyResults

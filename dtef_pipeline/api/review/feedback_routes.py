@@ -31,7 +31,7 @@ from dtef_pipeline.preference.votes import Ballot, Id, SentBallot
 from dtef_pipeline.text.number_words import format_count
 from resources.settings import Settings
 from resources.votes.pair_queue import WaitingPairs
-from resources.votes.vote_queries import count_votes_and_voids, refuse_judge
+from resources.votes.vote_queries import refuse_judge, vote_counts
 from resources.votes.vote_store import VoteStore
 from resources.votes.vote_tables import decode_time
 
@@ -213,7 +213,8 @@ def compute_current_version(store: VoteStore) -> str:
     from dtef_pipeline.preference.votes import REVIEWER_KINDS
     from resources.votes.vote_store import read_player_votes
 
-    numbers = count_votes_and_voids(store.database)
+    counts = vote_counts(store.database)
+    numbers = counts.n_votes, counts.n_voided
     before, version = _known.get(store, (None, ""))
     if before != numbers:
         version = compute_votes_version(

@@ -108,7 +108,7 @@ def _choose(context: RunContextOfCommand) -> RunSelection:
 
 
 def register(instance: Any, keys: Sequence[str]) -> None:
-    from assets.games.scenarios import add_scenarios
+    from assets.games.stages import add_scenarios
 
     add_scenarios(instance, keys)
 

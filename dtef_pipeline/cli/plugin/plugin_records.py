@@ -19,8 +19,7 @@ from dtef_pipeline.family.record import Family, load_parts
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.text.name_matching import filter_by_patterns
 from dtef_pipeline.text.number_words import format_count, format_plural
-from resources.item_files import source_hash
-from resources.notes import PartFile, open_part_notes
+from resources.notes import PartFile, open_part_notes, source_hash
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import pandas as pd
 
-from assets.preference.preference_panel import vote_settings
+from assets.preference.score_assets import vote_settings
 from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.stage_runs import check_home_path, make_roll_ups, open_dagster_instance, report_run_end
 from dtef_pipeline.cli.terminal import print_rows, say, whole_frame

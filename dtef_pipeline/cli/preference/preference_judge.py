@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import click
 
-from assets.preference.preference_panel import vote_settings
+from assets.preference.score_assets import vote_settings
 from dtef_pipeline.asking.calls import Ask
 from dtef_pipeline.asking.episodes import play
 from dtef_pipeline.asking.models import Budget, ModelSpec

@@ -24,7 +24,7 @@ from dtef_pipeline.qa.item_files.suite_files import AddedFiles, read_added
 from dtef_pipeline.qa.suites import Suites, SuiteSpec
 from dtef_pipeline.qa.tables import QA_RESPONSE_KEY, QA_SPACE, QA_TABLES
 from dtef_pipeline.text.number_words import format_count
-from resources.item_files import ITEM_NOTES, QaSource, source_hash
+from resources.notes import ITEM_NOTES, QaSource, source_hash
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _read(
 
 
 def _list_all_parts(warehouse: Warehouse) -> dict[str, list[dict[str, Any]]]:
-    from assets.qa.suite_catalog import load_known_suites
+    from assets.qa.part_checks import load_known_suites
 
     suites = cache(load_known_suites)  # many parts share a suites file
     return {"parts": [_build_row(warehouse, key, suites) for key in list_stored_keys(warehouse, FAMILY_BY_NAME["qa"])]}
@@ -178,7 +178,7 @@ def read_files(
     suite: str, path: Path, corpus: Path | None, suites: Path | None, *, part: str | None = None, strict: bool = False
 ) -> tuple[SuiteSpec, AddedFiles]:
     """Return the suite and the contents of the path. Raises ConfigError for an unknown suite, ItemError if nothing can be read."""
-    from assets.qa.suite_catalog import load_known_suites
+    from assets.qa.part_checks import load_known_suites
 
     spec = load_known_suites(str(suites) if suites else None).route(suite)
     return spec, read_added(spec, path, corpus, part=part, strict=strict)

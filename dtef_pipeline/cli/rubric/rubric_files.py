@@ -18,7 +18,7 @@ from dtef_pipeline.rubric.blueprint.named_models import read_collections
 from dtef_pipeline.rubric.blueprint.reading import BLUEPRINT_SUFFIXES, is_blueprint_file, make_blueprint_id, read_blueprint
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.text.number_words import format_count, format_plural, list_first_names
-from resources.blueprint_files import BLUEPRINT_NOTES, NOTES_FOLDER, RubricFile, content_hash, find_missing_below
+from resources.notes import BLUEPRINT_NOTES, NOTES_FOLDER, RubricFile, content_hash, find_missing_below
 from resources.plugin_functions import load_plugin_functions
 from resources.settings import Settings
 from resources.warehouse import Warehouse

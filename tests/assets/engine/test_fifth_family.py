@@ -31,6 +31,8 @@ STORY = """
 import json, sys
 from click.testing import CliRunner
 from dtef_pipeline.cli import main
+from dtef_pipeline.site import build
+build.static_files = lambda: ()  # the chart library alone takes seconds
 told = {}
 for name, command in json.load(sys.stdin).items():
     result = CliRunner().invoke(main, command, prog_name="dtef")
@@ -135,7 +137,6 @@ def commands(folder: Path) -> dict[str, list[str]]:
         "costs": ["costs", "--family", "spelling", "--by", "list", "--by", "model", "--json"],
         "all costs": ["costs", "--json"],
         "report": ["report", "--out", str(folder / "report")],
-        "doctor": ["doctor", "--json"],
         "unknown list": ["spelling", "run", "--part", "fr/*"],
         "remove": ["spelling", "remove", "de/*", "--json"],
         "list after": ["spelling", "list", "--json"],

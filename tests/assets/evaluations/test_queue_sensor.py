@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from assets.evaluations import queue_sensor, run_endings
+from assets.evaluations import queue_sensor, run_log
 from assets.stage import partitions
 from assets.stage.resources import Store
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
@@ -138,7 +138,7 @@ def test_a_killed_worker_is_no_end_while_the_run_is_started_again(queue: Queue, 
     assert queue.kinds(continued) == ["queued", "started", "item"]
     restart = {"restarted": True, "dagster_run_id": again.run_id, "reason": "The worker is gone."}
     assert queue.events(continued)[-1].data == restart
-    monkeypatch.setattr(run_endings, "RETRY_PATIENCE_S", 0.0)
+    monkeypatch.setattr(run_log, "RETRY_PATIENCE_S", 0.0)
     queue.tick()
     assert queue.kinds(continued) == ["queued", "started", "item"]
     assert queue.events(given_up)[-1].kind == "failed"

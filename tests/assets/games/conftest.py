@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 import yaml
 
-from assets.games.scenarios import add_scenarios
+from assets.games.stages import add_scenarios
 from assets.launch import LaunchResult
 from dtef_pipeline.games import packs
 from resources.settings import Settings

@@ -36,12 +36,6 @@ def write(settings: Settings, persona: dict[str, Any]) -> None:
     (settings.personas / f"{persona['id']}.yaml").write_text(yaml.safe_dump(persona), encoding="utf-8")
 
 
-def test_looking_at_personas_and_scenarios_makes_no_store(settings: Settings, tmp_path: Path) -> None:
-    assert "cautious" in load_known_personas(settings)
-    assert "poker/kuhn" in load_known_scenarios(settings)
-    assert not (tmp_path / "responses.sqlite").exists()
-
-
 def test_a_status_that_was_stated_holds_over_that_of_a_file(settings: Settings) -> None:
     write(settings, CALM)
     with GameDocumentStore(settings.responses_url) as store:

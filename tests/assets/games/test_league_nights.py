@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 
 from assets.definitions import defs
-from assets.games.nightly import games_nightly
-from assets.games.roll_ups import baselines_are_unchanged, games_drift, games_has_no_drift
+from assets.games.roll_ups import baselines_are_unchanged, games_drift, games_has_no_drift, games_nightly
 from assets.stage.resources import Store
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.errors import ConfigError
@@ -59,7 +58,7 @@ def test_a_night_is_one_run_of_all_stages_in_a_snapshot_of_the_date(night: Night
         "role_budgets: {candidate: {max_calls: 9}}}\n",
         1,
     )
-    assert (request.run_key, request.tags["dtef/snapshot"]) == ("games 2026-03-01", "2026-03-01")
+    assert (request.run_key, request.tags["dtef/snapshot"]) == ("games_nightly 2026-03-01", "2026-03-01")
     dg.validate_run_config(defs.resolve_job_def("games_pipeline"), request.run_config)
     config = {name: given["config"] for name, given in request.run_config["ops"].items()}
     assert {key.to_user_string() for key in request.asset_selection} == set(config)

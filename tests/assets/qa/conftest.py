@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from assets.qa.suite_catalog import load_known_suites
+from assets.qa.part_checks import load_known_suites
 from assets.stage.file_notes import add_noted
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.qa.item_files.suite_files import read_added
-from resources.item_files import ITEM_NOTES, QaSource, source_hash
+from resources.notes import ITEM_NOTES, QaSource, source_hash
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.assets.family_state import AskingState, opened_instance

@@ -13,12 +13,12 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
-from assets.qa.nightly import qa_nightly_schedule
+from assets.qa.roll_ups import qa_nightly_schedule
 from assets.stage.file_notes import add_noted
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILY_BY_NAME
-from resources.item_files import ITEM_NOTES, QaSource
+from resources.notes import ITEM_NOTES, QaSource
 from tests.assets.qa.conftest import QaPipeline, qa_pipeline
 from tests.assets.rubric.conftest import state_in
 from tests.assets.ticks import run_request, tick
@@ -61,12 +61,27 @@ def told(request: dg.RunRequest) -> dict[str, Any]:
     return {name: given["config"] for name, given in request.run_config["ops"].items()}
 
 
+WITHOUT_PARTS = {
+    "models: [baselines]": "no panel file with a section `qa`",
+    "qa: {models: [m]}": "that names suites or parts",
+    "qa: {parts: [biology]}": "has been added yet",
+}
+"""Panels that ask nothing, and what the tick then says."""
+UNKNOWN_NAMES = {
+    "parts: ['x*']": r"qa.parts: 'x\*' matches none; known: .*mmlu/law",
+    "suites: [humaneval]": "qa.suites: 'humaneval' matches none; known: .*gsm8k",
+    "suites: [mmlu], models: [nobody]": "nobody",
+    "suites: [mmlu], models: [m], judge: nobody": "nobody",
+    "parts: [law, talks], models: [m], filter: [PROJECT=ZZ]": "qa.filter PROJECT=ZZ matches no document; PROJECT has US-002",
+}
+
+
 class TestTick:
     def test_a_night_is_one_run_from_the_prompts_on_in_a_snapshot_of_the_date(self, night: Any) -> None:
         request = night(
             "qa: {parts: [law, 'gsm8k/*'], models: [m], draws: 2, limit: 30, max_cost_usd: 1.5, few_shot: 5, judge: none}\n"
         )
-        assert request.run_key == "questions 2026-03-01"
+        assert request.run_key == "qa_nightly 2026-03-01"
         assert request.tags["dtef/snapshot"] == "2026-03-01"
         assert request.tags["dtef/partitions"].split("\n") == ["mmlu/law", "gsm8k/all"]
         config = told(request)
@@ -109,38 +124,20 @@ class TestTick:
         assert config["qa_anchors"] == {**bounds, "judge": "j", "daily_budget": 2.0}
         assert "qa_anchors" not in told(night("qa: {suites: [gsm8k], models: [m], judge: j, anchors: 0}\n"))
 
-    @pytest.mark.parametrize(
-        ("panel", "why"),
-        [
-            ("models: [baselines]\n", "no panel file with a section `qa`"),
-            ("qa: {models: [m]}\n", "that names suites or parts"),
-            ("qa: {parts: [biology]}\n", "has been added yet"),
-        ],
-    )
-    def test_a_panel_without_parts_asks_nothing(self, night: Any, panel: str, why: str) -> None:
-        assert why in night(panel).skip_message
+    def test_a_panel_without_parts_asks_nothing_and_a_name_that_nothing_has_fails_the_tick(
+        self, night: Any, subtests: pytest.Subtests
+    ) -> None:
+        for panel, why in WITHOUT_PARTS.items():
+            with subtests.test(panel):
+                assert why in night(f"{panel}\n").skip_message
+        for given, said in UNKNOWN_NAMES.items():
+            with subtests.test(given), pytest.raises(ConfigError, match=said):
+                night(f"qa: {{{given}}}\n")
 
     def test_what_was_never_made_is_left_out(self, night: Any) -> None:
         request = night("qa: {suites: [mmlu], models: [m]}\n")
         ends = [request.tags[f"dagster/asset_partition_range_{end}"] for end in ("start", "end")]
         assert ends == ["mmlu/law", "mmlu/physics"]
-
-    @pytest.mark.parametrize(
-        ("panel", "said"),
-        [
-            ("qa: {parts: ['x*']}\n", r"qa.parts: 'x\*' matches none; known: .*mmlu/law"),
-            ("qa: {suites: [humaneval]}\n", "qa.suites: 'humaneval' matches none; known: .*gsm8k"),
-            ("qa: {suites: [mmlu], models: [nobody]}\n", "nobody"),
-            ("qa: {suites: [mmlu], models: [m], judge: nobody}\n", "nobody"),
-            (
-                "qa: {parts: [law, talks], models: [m], filter: [PROJECT=ZZ]}\n",
-                "qa.filter PROJECT=ZZ matches no document; PROJECT has US-002",
-            ),
-        ],
-    )
-    def test_a_name_that_nothing_has_fails_the_tick(self, night: Any, panel: str, said: str) -> None:
-        with pytest.raises(ConfigError, match=said):
-            night(panel)
 
 
 PANEL = "qa: {suites: [gsm8k], models: [honest], judge: arbiter, sample_rate: 1, anchors: 12, limit: 15}\n"

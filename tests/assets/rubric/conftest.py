@@ -15,7 +15,7 @@ import yaml
 from assets.stage.file_notes import add_noted
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
-from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile, content_hash
+from resources.notes import BLUEPRINT_NOTES, RubricFile, content_hash
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.assets.family_state import AskingState, opened_instance

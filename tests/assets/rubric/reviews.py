@@ -18,10 +18,10 @@ from assets.launch import LaunchResult
 from assets.stage.file_notes import add_noted
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS, INSIGHT_KINDS
-from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile, content_hash
+from resources.notes import BLUEPRINT_NOTES, RubricFile, content_hash
 from resources.warehouse import Warehouse
 from tests.assets.family_state import RUBRIC_STAGE_NAMES, FamilyState
-from tests.dtef_pipeline.cli.commands import use
+from tests.dtef_pipeline.cli.commands import skip_site, use
 from tests.fake_llm_server import Call, FakeLLM
 from tests.made.models_file import write_models
 from tests.made_once import made_once
@@ -131,6 +131,7 @@ def begun(folder: Path) -> Iterator[Reviews]:
     """Blueprints `first` and `second` are known, nothing is materialized."""
     with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral(tempdir=str(folder)) as instance:
         use(folder, patch)
+        skip_site(patch)
         patch.setenv("DTEF_MODELS", str(folder / "models.yaml"))
         patch.setenv("OPENAI_API_KEY", "sk-of-a-test")
         made = Reviews(instance, Warehouse(folder / "warehouse"), folder)

@@ -15,7 +15,7 @@ from assets.stage.file_notes import list_partitions
 from assets.stage.resources import Store
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
-from resources.blueprint_files import BLUEPRINT_NOTES
+from resources.notes import BLUEPRINT_NOTES
 from resources.warehouse import Warehouse
 
 GOOD = "title: A\nmodels: ['openai:one']\n---\n- prompt: Hi?\n  should: [{$contains: x}]\n"

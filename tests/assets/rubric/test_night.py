@@ -10,13 +10,13 @@ import dagster as dg
 import pytest
 
 from assets.definitions import defs
-from assets.rubric.nightly import rubric_nightly_schedule
+from assets.rubric.roll_ups import rubric_nightly_schedule
 from assets.stage.file_notes import add_noted
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.tables import RUBRIC_BLUEPRINTS, RUBRIC_SCORES
-from resources.blueprint_files import BLUEPRINT_NOTES, RubricFile
+from resources.notes import BLUEPRINT_NOTES, RubricFile
 from resources.warehouse import Warehouse
 from tests.assets.ticks import tick
 
@@ -62,7 +62,7 @@ def test_judges_are_shown_anchors_in_the_run_of_the_night_and_within_its_budgets
     assert told["rubric_anchors"] == {"snapshot": "2026-03-01", "judges": ["standard=j"], "anchors": 30, **bounds}
     assert bounds.items() <= told["rubric_judgements"].items()
     assert dg.AssetKey("rubric_anchors") in request.asset_selection
-    assert request.run_key == "rubrics 2026-03-01"
+    assert request.run_key == "rubric_nightly 2026-03-01"
     dg.validate_run_config(defs.resolve_job_def("rubric_nightly"), request.run_config)
 
 

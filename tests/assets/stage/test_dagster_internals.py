@@ -59,21 +59,6 @@ def test_of_what_is_written_to_stderr_only_dagsters_own_lines_are_kept_back(caps
     assert capsys.readouterr().err == "ours\n"
 
 
-def test_the_constants_are_the_ones_that_runs_and_events_were_stored_with() -> None:
-    assert (internals.RANGE_START, internals.RANGE_END) == (
-        "dagster/asset_partition_range_start",
-        "dagster/asset_partition_range_end",
-    )
-    assert (internals.CODE_VERSION_TAG, internals.DATA_VERSION_TAG) == ("dagster/code_version", "dagster/data_version")
-    assert internals.DATA_VERSION_IS_USER_PROVIDED_TAG == "dagster/data_version_is_user_provided"
-    assert internals.get_input_data_version_tag(dg.AssetKey("a")) == "dagster/input_data_version/a"
-    assert internals.get_input_event_pointer_tag(dg.AssetKey("a")) == "dagster/input_event_pointer/a"
-    assert internals.DEFAULT_DATA_VERSION.value == "INITIAL"
-    assert internals.NULL_EVENT_POINTER == "NULL"
-    assert internals.MAX_RETRIES_TAG == "dagster/max_retries"
-    assert (internals.GRPC_INFO_TAG, internals.HIDDEN_TAG_PREFIX) == (".dagster/grpc_info", ".dagster/")
-
-
 def test_the_launcher_and_the_storages_have_the_members_that_are_used() -> None:
     assert {status.name for status in internals.WorkerStatus} >= {"RUNNING", "NOT_FOUND"}
     assert isinstance(inspect.getattr_static(WatchedRunLauncher, "_instance"), property)
@@ -92,7 +77,6 @@ def test_a_step_knows_the_versions_of_its_inputs_and_logs_a_failure_that_does_no
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
         result = dg.materialize([made], instance=instance)
         logged = instance.all_logs(result.run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
-        assert internals.sensor_cursor(instance, "none") is None
         assert internals.read_sensor_state(instance, "none") == internals.SensorState()
     assert seen == [True]
     assert result.success

@@ -47,7 +47,7 @@ class TestConditions:
         outcome = pipeline.run(STAGE_NAMES[:2], KEYS, blueprints=TWO)
         assert outcome.failures == ()
         assert pipeline.checks(outcome)["context_excludes_targets"]
-        assert pipeline.checks(outcome)["prompts_are_unique"]
+        assert pipeline.checks(outcome)["blueprints_are_unique"]
         for condition in (SHIFT, BATCH):
             found = [(row["question_id"], row["context_level"]) for row in rows_of(pipeline, condition)]
             assert found == [(question, level) for question in ("q0", "q1", "q2") for level in ("0", "1")]

@@ -39,7 +39,7 @@ def unmade(nights: Nights, *keys: str) -> None:
 class TestWhatItAsksFor:
     def test_without_a_panel_the_baselines_of_all_partitions_in_a_snapshot_named_after_the_night(self, nights: Nights) -> None:
         request = nights.request()
-        assert request.run_key == f"surveys {NIGHT}"
+        assert request.run_key == f"survey_nightly {NIGHT}"
         keys = nights.pipeline.keys
         assert request.tags == {RANGE_START: keys[0], RANGE_END: keys[-1], "dtef/snapshot": NIGHT}
         config = {name: body["config"] for name, body in request.run_config["ops"].items()}

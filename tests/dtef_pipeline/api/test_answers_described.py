@@ -15,8 +15,7 @@ from dtef_pipeline.api.description import operations, read_role
 from dtef_pipeline.api.tokens import TOKEN_ROLES
 from dtef_pipeline.families import FAMILIES
 from resources.evaluations.evaluation_calls import CallCounts, EvaluationCalls, StageCalls
-from resources.evaluations.evaluation_counts import sum_call_costs_by
-from resources.evaluations.evaluation_store import EvaluationStore
+from resources.evaluations.evaluation_store import EvaluationStore, sum_call_costs_by
 from tests.dtef_pipeline.api.asked_runs import ANSWER_AND_BATTERY_COLUMNS
 from tests.dtef_pipeline.api.described import faults_of
 from tests.dtef_pipeline.api.made import client_in

@@ -21,7 +21,7 @@ from dtef_pipeline.cli.error_reports import UNEXPECTED
 from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.prompt_rows import AskSettings, build_plain_prompts
 from dtef_pipeline.qa.tables import QA_SCORES
-from resources.item_files import ITEM_NOTES, QaSource
+from resources.notes import ITEM_NOTES, QaSource
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import SAMPLE
 from tests.dtef_pipeline.cli.test_help import all_commands

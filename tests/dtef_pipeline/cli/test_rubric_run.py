@@ -19,7 +19,7 @@ from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.judge_requests import choose_judges
 from dtef_pipeline.rubric.settings import RubricSettings
 from dtef_pipeline.rubric.tables import RUBRIC_BOARD, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES, RUBRIC_SCORES
-from resources.blueprint_files import BLUEPRINT_NOTES
+from resources.notes import BLUEPRINT_NOTES
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.assets.rubric.reviews import graded

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from assets.evaluations.run_endings import Ending, add_call_counts
+from assets.evaluations.run_log import Ending, add_call_counts
 from dtef_pipeline.errors import StoreError
 from resources.evaluations.evaluation_calls import CallCounts, StageCalls, count_calls_left, sum_reported_calls
-from resources.evaluations.evaluation_counts import round_dollars
-from resources.evaluations.evaluation_store import EvaluationStore, Event, RunSpec, evaluation_versions
+from resources.evaluations.evaluation_store import EvaluationStore, Event, RunSpec, evaluation_versions, round_dollars
 from tests.made.run_events import RUN_LOG, tell
 from tests.resources.broken_commits import break_after_commit
 
