@@ -1,12 +1,12 @@
-"""One check: starts a candidate and a tester, carries frames between them, and waits for the verdict."""
+"""One check: starts a candidate and a tester, passes frames between them in turn, and waits for the verdict."""
 
 from __future__ import annotations
 
 import os
-import selectors
+import select
 import struct
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -31,64 +31,64 @@ class NotStarted(Exception):
 
 
 class _TesterLost(Exception):
-    """The tester ended without a verdict. `replied`: how many values of the candidate it had received."""
+    """The tester ended without a verdict. `n_replies`: how many values of the candidate it had received."""
 
     def __init__(self, n_replies: int) -> None:
-        self.replied = n_replies
-
-
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    letter: bytes
-    payload: bytes
+        self.n_replies = n_replies
 
 
 class _End:
-    """This side of a process: buffers of bytes to write to it and bytes read from it."""
+    """This side of a process's two pipes. Reading and writing raise TimeoutError at the deadline, a time of `time.monotonic`."""
 
     def __init__(self, process: StartedProcess) -> None:
         self.process = process
-        self.outgoing, self.incoming = bytearray(), bytearray()
         os.set_blocking(process.stdin, False)
-        os.set_blocking(process.stdout, False)
 
-    def put(self, letter: bytes, payload: bytes) -> None:
-        self.outgoing += _HEAD.pack(letter, len(payload))
-        self.outgoing += payload
+    def send(self, letter: bytes, payload: bytes, deadline: float) -> None:
+        """Write a frame. A process that has ended takes everything; reading shows its end."""
+        remaining = memoryview(_HEAD.pack(letter, len(payload)) + payload)
+        while remaining:
+            _wait_for(self.process.stdin, select.POLLOUT, deadline)
+            try:
+                remaining = remaining[os.write(self.process.stdin, remaining) :]
+            except BlockingIOError:
+                continue
+            except OSError:
+                return
 
-    def write(self) -> None:
-        """Write as much as the pipe takes. A process that has ended takes everything; reading shows its end."""
-        try:
-            del self.outgoing[: os.write(self.process.stdin, self.outgoing[: 1 << 16])]
-        except BlockingIOError:
-            return
-        except OSError:
-            self.outgoing.clear()
-
-    def read(self) -> bool:
-        """Read, and return False if the process has ended."""
-        try:
-            part = os.read(self.process.stdout, 1 << 20)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        self.incoming += part
-        return bool(part)
-
-    def frame(self) -> _Frame | None:
-        """Return the next complete frame, or None. Raises NotTransferable if it is too large."""
-        if len(self.incoming) < _HEAD.size:
-            return None
-        letter, size = _HEAD.unpack_from(self.incoming)
+    def receive(self, deadline: float) -> tuple[bytes, bytes]:
+        """Return the letter and payload of the next frame. Raises EOFError at the process's end, NotTransferable if it is too large."""
+        letter, size = _HEAD.unpack(self._read(_HEAD.size, deadline))
         if size > LARGEST_FRAME:
             raise NotTransferable(f"a value of {size:,} bytes")
-        if len(self.incoming) < _HEAD.size + size:
-            return None
-        with memoryview(self.incoming) as view:
-            payload = bytes(view[_HEAD.size : _HEAD.size + size])
-        del self.incoming[: _HEAD.size + size]
-        return _Frame(letter, payload)
+        return letter, self._read(size, deadline)
+
+    def receive_version(self, deadline: float) -> str:
+        """Return the Python version that a process reports when it is ready. Raises NotStarted."""
+        try:
+            return str(decode_value(self.receive(deadline)[1]))
+        except TimeoutError:
+            raise NotStarted(f"a process was not ready after {START_PATIENCE:g} s") from None
+        except EOFError:
+            raise NotStarted("a process ended before it was ready") from None
+
+    def _read(self, size: int, deadline: float) -> bytes:
+        content = bytearray()
+        while len(content) < size:
+            _wait_for(self.process.stdout, select.POLLIN, deadline)
+            part = os.read(self.process.stdout, min(size - len(content), 1 << 20))
+            if not part:
+                raise EOFError
+            content += part
+        return bytes(content)
+
+
+def _wait_for(file: int, event: int, deadline: float) -> None:
+    poll = select.poll()
+    poll.register(file, event)
+    remaining = deadline - time.monotonic()
+    if remaining <= 0 or not poll.poll(1000 * remaining):
+        raise TimeoutError
 
 
 def check(task: SandboxTask, method: StartWay, python: Interpreter, timeout_s: float) -> CheckResult:
@@ -101,10 +101,8 @@ def check(task: SandboxTask, method: StartWay, python: Interpreter, timeout_s: f
         except NotStarted as error:
             result = CheckResult("sandbox_error", str(error)[:300])
         except _TesterLost as loss:
-            status = "crashed" if loss.replied else "sandbox_error"
-            result = CheckResult(
-                status, "the process of the tests ended" + (" on what the function gave back" * bool(loss.replied))
-            )
+            status, cause = ("crashed", " on what the function gave back") if loss.n_replies else ("sandbox_error", "")
+            result = CheckResult(status, f"the process of the tests ended{cause}")
         except Exception as error:  # the failure of one check never ends the others
             result = CheckResult("sandbox_error", replace_surrogates(f"{type(error).__name__}: {error}")[:300])
     return replace(result, level=method.level)
@@ -130,89 +128,43 @@ def check_once(
 class _Conversation:
     def __init__(self, candidate: _End, tester: _End) -> None:
         self._candidate, self._tester = candidate, tester
-        self._open = {candidate: True, tester: True}
-        self._loaded, self._calling, self._calls, self._replies = False, False, 0, 0
+        self._calls = 0
 
     def verdict(self, task: SandboxTask, timeout_s: float) -> CheckResult:
         until_ready = time.monotonic() + START_PATIENCE
-        versions = [self._wait_until_ready(end, until_ready) for end in (self._candidate, self._tester)]
+        version, _ = (end.receive_version(until_ready) for end in (self._candidate, self._tester))
         began, cpu_time = time.monotonic(), cpu_seconds(self._candidate.process.number)
-        self._candidate.put(b"P", encode_value((task.program, task.entry_point)))
-        self._tester.put(b"P", encode_value((task.helpers, task.tests, task.entry_point)))
         try:
-            result = self._exchange_frames(began + timeout_s)
+            result = self._exchange_frames(task, began + timeout_s)
         except NotTransferable as error:
             result = CheckResult("exception", f"the function gave back {error}")
-        if result is None:
+        except EOFError:
+            result = CheckResult("crashed", "the process of the program ended")
+        except TimeoutError:
             cpu_time = cpu_seconds(self._candidate.process.number) - cpu_time
             result = CheckResult("timeout", f"not done within {timeout_s:g} s", cpu_seconds=cpu_time)
-        seconds = time.monotonic() - began
-        return replace(result, python=versions[0], seconds=seconds, calls=max(result.calls, self._calls))
+        return replace(result, python=version, seconds=time.monotonic() - began, calls=max(result.calls, self._calls))
 
-    def _wait_until_ready(self, end: _End, deadline: float) -> str:
-        """Return the version that a process reports when it is ready."""
-        while (frame := end.frame()) is None:
-            if not self._wait(deadline):
-                raise NotStarted(f"a process was not ready after {START_PATIENCE:g} s")
-            if not self._open[end]:
-                raise NotStarted("a process ended before it was ready")
-        return str(decode_value(frame.payload))
-
-    def _exchange_frames(self, deadline: float) -> CheckResult | None:
-        """Exchange frames between both until there is a verdict, or return None if time runs out."""
+    def _exchange_frames(self, task: SandboxTask, deadline: float) -> CheckResult:
+        """Pass the tester's calls to the candidate and its answers back, until there is a verdict."""
+        self._candidate.send(b"P", encode_value((task.program, task.entry_point)), deadline)
+        self._tester.send(b"P", encode_value((task.helpers, task.tests, task.entry_point)), deadline)
+        letter, payload = self._candidate.receive(deadline)
+        if letter != b"O":
+            return CheckResult("syntax" if letter == b"S" else "load", _decode_words(payload))
         while True:
-            while frame := self._tester.frame():
-                if frame.letter == b"V":
-                    return _parse_verdict(frame.payload)
-                if self._calling:
-                    return CheckResult("sandbox_error", "the tests called the function before it had answered")
-                self._calling = True
-                self._calls += 1
-                self._candidate.put(b"C", frame.payload)
-            while frame := self._candidate.frame():
-                if result := self._handle_candidate_frame(frame):
-                    return result
-            if not self._open[self._candidate]:
-                return CheckResult("crashed", "the process of the program ended")
-            if not self._open[self._tester]:
-                raise _TesterLost(self._replies)
-            if not self._wait(deadline):
-                return None
-
-    def _handle_candidate_frame(self, frame: _Frame) -> CheckResult | None:
-        """Return the check's result if the frame ends it. Each open call forwards one answer, so that none pile up here."""
-        if not self._loaded:
-            if frame.letter == b"O":
-                self._loaded = True
-                return None
-            return CheckResult("syntax" if frame.letter == b"S" else "load", _decode_words(frame.payload))
-        if not self._calling:
-            return CheckResult("exception", "the program answered a call that was not made")
-        if frame.letter not in _REPLY_LETTERS:
-            return CheckResult("exception", "the program wrote what is no answer of its function")
-        self._calling = False
-        self._replies += 1
-        self._tester.put(frame.letter, frame.payload)
-        return None
-
-    def _wait(self, deadline: float) -> bool:
-        """Read and write what is possible. Return False if time is over."""
-        remaining = deadline - time.monotonic()
-        if remaining <= 0:
-            return False
-        with selectors.PollSelector() as ready:
-            for end, is_open in self._open.items():
-                if is_open:
-                    ready.register(end.process.stdout, selectors.EVENT_READ, end)
-                if end.outgoing:
-                    ready.register(end.process.stdin, selectors.EVENT_WRITE, end)
-            for key, event in ready.select(remaining):
-                end = key.data
-                if event & selectors.EVENT_WRITE:
-                    end.write()
-                else:
-                    self._open[end] = end.read()
-        return True
+            try:
+                letter, payload = self._tester.receive(deadline)
+            except EOFError:
+                raise _TesterLost(self._calls) from None
+            if letter == b"V":
+                return _parse_verdict(payload)
+            self._calls += 1
+            self._candidate.send(b"C", payload, deadline)
+            letter, payload = self._candidate.receive(deadline)
+            if letter not in _REPLY_LETTERS:
+                return CheckResult("exception", "the program wrote what is no answer of its function")
+            self._tester.send(letter, payload, deadline)
 
 
 def _decode_words(payload: bytes) -> str:

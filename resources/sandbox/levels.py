@@ -148,7 +148,7 @@ def start(
 ) -> StartedProcess:
     """Start a worker in this role. Raises OSError or RuntimeError if it cannot start. `complaints`: file for its errors."""
     setting = (role, _build_limits(method, timeout_s), _choose_user(method), method.dies_with_parent, call_filter())
-    command = [*method.command, python.path, "-s", "-S", "-B", "-c", _WORKER_SOURCE, encode_value(setting).hex()]
+    command = [*method.command, python.path, "-s", "-S", "-B", "-c", _WORKER_SOURCE, encode_value(setting).decode()]
     return _start_sandlock(command, python) if method.level == "sandlock" else _start_process(command, complaints)
 
 
