@@ -10,8 +10,7 @@ import sqlalchemy as sa
 
 from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.evaluations.evaluation_store import EvaluationStore, evaluation_ends, evaluations, has_not_ended
-from resources.responses.database import evaluation_responses, lost_attempts
-from resources.responses.database_stores import read_if_there
+from resources.responses.database import evaluation_responses, lost_attempts, read_if_there
 from resources.responses.store import ResponseStore
 from resources.votes.vote_tables import decode_time
 

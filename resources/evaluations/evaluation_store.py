@@ -17,8 +17,7 @@ import sqlalchemy as sa
 from dtef_pipeline.errors import EvaluationEnded, IdempotencyConflict, UnknownEvaluation
 from dtef_pipeline.identity import canonical_json, digest
 from dtef_pipeline.text.well_formed import replace_surrogates
-from resources.responses.database import ResponseDatabase, make_tables
-from resources.responses.database_stores import DatabaseStore, get_utc_now, read_if_there
+from resources.responses.database import DatabaseStore, ResponseDatabase, get_utc_now, make_tables, read_if_there
 from resources.votes.vote_tables import actions, decode_time, microseconds, record_action
 
 EventKind = Literal["queued", "started", "item", "completed", "failed", "cancelled"]

@@ -23,18 +23,7 @@ import certifi
 from dtef_pipeline.asking.embeddings import decode_vectors, encode_stored_vectors
 from dtef_pipeline.asking.models import OPENAI, ModelSpec
 from dtef_pipeline.asking.request import Request
-from resources.gateway.bills import COST_HEADER, NO_BILL, Bill, find_usage, parse_bill, read_embedding_bill
-from resources.gateway.http_errors import (
-    extract_message,
-    make_answer_timeout,
-    make_certificate_error,
-    make_connection_error,
-    make_connection_timeout,
-    make_no_choices_error,
-    make_status_error,
-    make_unreadable_error,
-)
-from resources.gateway.prices import build_own_price
+from resources.gateway.prices import COST_HEADER, NO_BILL, Bill, build_own_price, find_usage, parse_bill, read_embedding_bill
 from resources.gateway.transport import (
     CONNECT_TIMEOUT_S,
     GRACE_S,
@@ -44,9 +33,17 @@ from resources.gateway.transport import (
     build_messages,
     build_response_format,
     build_sampling,
+    extract_message,
     find_certificates,
     find_settings_problem,
     get_text_or_none,
+    make_answer_timeout,
+    make_certificate_error,
+    make_connection_error,
+    make_connection_timeout,
+    make_no_choices_error,
+    make_status_error,
+    make_unreadable_error,
     resolve_empty_text,
 )
 

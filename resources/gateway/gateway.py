@@ -25,25 +25,24 @@ from resources.gateway.direct_transport import DirectEmbedding, DirectTransport,
 from resources.gateway.dispatch import Dispatch
 from resources.gateway.litellm_transport import LitellmEmbedding, LitellmTransport
 from resources.gateway.local_model import LocalTransport
-from resources.gateway.model_checks import add_stored_snapshots, refuse
+from resources.gateway.model_checks import add_stored_snapshots, describe_altered_settings, refuse, refuse_same_sent
 from resources.gateway.prices import price
 from resources.gateway.progress import OnProgress
 from resources.gateway.queues import (
     Arrival,
+    Backoff,
     Breaker,
     BreakerRules,
     Job,
     ModelQueue,
     ModelState,
     ProviderSlots,
+    Rules,
     find_provider,
 )
-from resources.gateway.request_settings import describe_altered_settings, refuse_same_sent
-from resources.gateway.retries import Backoff, Rules
 from resources.gateway.transport import Scrubber, Transport
 from resources.responses.claims import Claims
-from resources.responses.store import ResponseStore
-from resources.responses.writer import ResponseWriter
+from resources.responses.store import ResponseStore, ResponseWriter
 
 _TICK_S = 0.2
 

@@ -15,21 +15,7 @@ import httpx
 from dtef_pipeline.asking.embeddings import decode_vectors, encode_stored_vectors
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
-from resources.gateway.bills import COST_HEADER, Bill, find_usage, parse_bill, read_embedding_bill
-from resources.gateway.http_errors import (
-    describe_cause,
-    extract_message,
-    format_address,
-    make_answer_timeout,
-    make_certificate_error,
-    make_connection_error,
-    make_connection_timeout,
-    make_no_choices_error,
-    make_status_error,
-    make_unreadable_error,
-)
-from resources.gateway.litellm_module import load_litellm
-from resources.gateway.prices import build_own_price, price
+from resources.gateway.prices import COST_HEADER, Bill, build_own_price, find_usage, parse_bill, price, read_embedding_bill
 from resources.gateway.transport import (
     CONNECT_TIMEOUT_S,
     GRACE_S,
@@ -39,10 +25,21 @@ from resources.gateway.transport import (
     build_messages,
     build_response_format,
     build_sampling,
+    describe_cause,
+    extract_message,
     find_settings_problem,
+    format_address,
     get_text_or_none,
+    make_answer_timeout,
+    make_certificate_error,
+    make_connection_error,
+    make_connection_timeout,
+    make_no_choices_error,
+    make_status_error,
+    make_unreadable_error,
     resolve_empty_text,
 )
+from resources.gateway.litellm_module import load_litellm
 
 _log = logging.getLogger("dtef.gateway")
 

@@ -25,7 +25,7 @@ from dtef_pipeline.asking.models import LOCAL_EMBEDDER, ModelSpec
 from dtef_pipeline.asking.request import Message, Request
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.text.extras import describe_installation
-from resources.gateway.bills import Bill
+from resources.gateway.prices import Bill
 from resources.gateway.transport import CallError, Reply, Scope
 
 _SMOLLM2 = "local/smollm2-135m"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, fields
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
+from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
@@ -19,7 +22,7 @@ from dtef_pipeline.asking.request import CANDIDATE, Response, UnansweredCall
 from dtef_pipeline.boards.family_calls import UNKNOWN_COSTS
 from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.responses import database as db
-from resources.responses.database import RESPONSE_COLUMNS, ResponseDatabase
+from resources.responses.database import RESPONSE_COLUMNS, ResponseDatabase, Result
 from resources.responses.response_removal import (
     UnansweredCost,
     add_removed_costs,
@@ -367,3 +370,68 @@ def _build_batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordB
         for column, field in zip(columns, schema, strict=True)
     ]
     return pa.record_batch(arrays, schema=schema)
+
+
+class ResponseWriter:
+    """An async context manager that on exit writes everything submitted, even when the run is being cancelled."""
+
+    def __init__(self, store: ResponseStore) -> None:
+        self._store = store
+        self._pending: list[tuple[Response | UnansweredCall, asyncio.Future[None]]] = []
+        self._something = asyncio.Event()
+        self._closing = False
+        self._failure: Exception | None = None
+
+    async def commit(self, row: Response | UnansweredCall) -> None:
+        """Return once the row is committed. Cancelling the caller does not stop the commit."""
+        await self.take(row)
+
+    def take(self, row: Response | UnansweredCall) -> asyncio.Future[None]:
+        """Commit without waiting; the future is done once the row is committed."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._pending.append((row, future))
+        self._something.set()
+        return future
+
+    async def run(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        """Do other work on the store in the writer's thread, so that this process never waits for its own lock."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+    async def __aenter__(self) -> Self:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="response-writer")
+        self._task = asyncio.create_task(self._write())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._closing = True
+        self._something.set()
+        try:
+            await self._task
+        finally:
+            self._thread.shutdown()
+        if self._failure is not None and error is not self._failure:
+            raise self._failure
+
+    async def _write(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._pending or not self._closing:
+            await self._something.wait()
+            self._something.clear()
+            batch, self._pending = self._pending, []
+            try:
+                await loop.run_in_executor(self._thread, self._commit, [row for row, _ in batch])
+            except Exception as error:
+                self._failure = error
+                for _, future in batch:
+                    if not future.done():
+                        future.set_exception(error)
+            else:
+                for _, future in batch:
+                    if not future.done():
+                        future.set_result(None)
+
+    def _commit(self, rows: Sequence[Response | UnansweredCall]) -> None:
+        self._store.add_unanswered(row for row in rows if isinstance(row, UnansweredCall))
+        self._store.add(row for row in rows if isinstance(row, Response))

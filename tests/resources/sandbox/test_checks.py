@@ -14,7 +14,7 @@ import pytest
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.code_checks import CHECK_STATUSES, CheckResult, SandboxTask
 from dtef_pipeline.text.well_formed import replace_surrogates
-from resources.sandbox import check, levels, run
+from resources.sandbox import levels, run
 from resources.sandbox.levels import LEVELS, Interpreter, StartWay
 from resources.sandbox.run import choose_level, run_checks, run_checks_twice
 
@@ -68,14 +68,14 @@ def test_what_is_stated_is_one_line_that_can_be_stored() -> None:
 def test_a_check_that_fails_unexpectedly_is_a_fault_of_the_sandbox_for_this_program_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    once = check.check_once
+    once = run.check_once
 
     def fails_on_one(task: SandboxTask, *rest: object) -> CheckResult:
         if "broken" in task.program:
             raise KeyError("\ud800")
         return once(task, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(check, "check_once", fails_on_one)
+    monkeypatch.setattr(run, "check_once", fails_on_one)
     results = checked(PROGRAMS["passed"], ("broken", ""), PROGRAMS["passed"])
     assert [one.status for one in results] == ["passed", "sandbox_error", "passed"]
 
@@ -183,11 +183,11 @@ def test_a_process_that_does_not_start_is_tried_thrice_and_is_the_sandboxs_fault
 ) -> None:
     tried = []
     start = levels.start
-    monkeypatch.setattr(check, "start", lambda *args: tried.append(args[2]) or start(*args))
-    result = check.check(as_task(*PROGRAMS["passed"]), way, Interpreter(command, None), 5)
+    monkeypatch.setattr(run, "start", lambda *args: tried.append(args[2]) or start(*args))
+    result = run.check(as_task(*PROGRAMS["passed"]), way, Interpreter(command, None), 5)
     assert result.status == "sandbox_error"
     assert result.detail
-    assert tried.count("candidate") == check.START_TRIES
+    assert tried.count("candidate") == run.START_TRIES
 
 
 def test_a_fault_that_passes_is_not_seen(way: StartWay, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,8 +199,8 @@ def test_a_fault_that_passes_is_not_seen(way: StartWay, monkeypatch: pytest.Monk
             raise failure
         return start(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(check, "start", failing)
-    assert check.check(as_task(*PROGRAMS["passed"]), way, levels.find_interpreter(), 60).status == "passed"
+    monkeypatch.setattr(run, "start", failing)
+    assert run.check(as_task(*PROGRAMS["passed"]), way, levels.find_interpreter(), 60).status == "passed"
 
 
 def test_without_a_level_nothing_is_run_and_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
