@@ -10,12 +10,12 @@ import json
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from math import ceil
 from pathlib import Path
 from types import NoneType
@@ -289,6 +289,25 @@ class ResponseDatabase:
 
         return self._run_patiently("write to", attempt)
 
+    def query(self, statement: sa.Select[Any], parameters: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement, from one reading transaction, as the driver's tuples: no column of responses needs conversion."""
+
+        def fetch(connection: sa.Connection) -> list[tuple[Any, ...]]:
+            with connection.execute(statement, parameters or {}) as result:
+                assert result.cursor is not None
+                return list(result.cursor.fetchall())
+
+        return self.read(fetch)
+
+    def query_chunks(self, statement: sa.Select[Any], keys: Iterable[str]) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield the rows of a statement with `among`, for chunks of these request keys; each chunk is its own transaction."""
+        for chunk in chunks(list(dict.fromkeys(keys))):
+            yield self.query(statement, self.keys(chunk))
+
+    def query_keys(self, statement: sa.Select[Any], keys: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+        """Yield each row of `query_chunks`."""
+        return chain.from_iterable(self.query_chunks(statement, keys))
+
     def insert(self, table: sa.Table) -> Any:
         """Return the engine's insert statement, which supports ON CONFLICT."""
         return postgresql.insert(table) if self.is_postgresql else sqlite.insert(table)
@@ -310,8 +329,8 @@ class ResponseDatabase:
             return column == sa.any_(sa.bindparam("keys", type_=postgresql.ARRAY(sa.Text)))
         return column.in_(self.key_query)
 
-    def keys(self, keys: Sequence[str]) -> dict[str, Any]:
-        """Return the parameters of a statement with `listed`."""
+    def keys(self, keys: Iterable[str]) -> dict[str, Any]:
+        """Return the parameters of a statement with `among` or `key_query`."""
         return {"keys": list(keys) if self.is_postgresql else json.dumps(list(keys))}
 
     @property

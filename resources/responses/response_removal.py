@@ -83,7 +83,7 @@ class RemovedCost(NamedTuple):
 def select_response_keys(database: ResponseDatabase, selection: ResponseSelection) -> list[str]:
     """Return the request keys of the selected responses, in order. Scans the whole store."""
     statement = sa.select(db.responses.c.request_key).where(*_build_conditions(selection)).order_by(db.responses.c.request_key)
-    return database.read(lambda connection: list(connection.scalars(statement)))
+    return [key for (key,) in database.query(statement)]
 
 
 def remove_responses_by_key(database: ResponseDatabase, keys: Iterable[str]) -> int:
@@ -93,10 +93,9 @@ def remove_responses_by_key(database: ResponseDatabase, keys: Iterable[str]) -> 
 
 def sum_removed_cost(database: ResponseDatabase) -> RemovedCost:
     """Return the cost of all removed responses."""
-    statement = sa.select(sa.func.count(), sa.func.sum(db.forgotten_responses.c.cost_usd))
     if not database.read(_has_any):
         return RemovedCost(0, 0.0)
-    calls, cost = database.read(lambda connection: connection.execute(statement).one())
+    ((calls, cost),) = database.query(sa.select(sa.func.count(), sa.func.sum(db.forgotten_responses.c.cost_usd)))
     return RemovedCost(calls, float(cost or 0.0))
 
 
@@ -107,19 +106,12 @@ def add_removed_costs(database: ResponseDatabase, responses: pa.Table) -> pa.Tab
     keys = responses["request_key"].to_pylist()
     earlier = db.forgotten_responses.c
     statement = sa.select(earlier.request_key, sa.func.sum(earlier.cost_usd)).where(database.among(earlier.request_key))
-    statement = statement.group_by(earlier.request_key)
-    costs: dict[str, float | None] = {}
-    for chunk in db.chunks(keys):
-        costs.update(database.read(partial(_sum_costs, statement, database.keys(chunk))))
+    costs = dict(database.query_keys(statement.group_by(earlier.request_key), keys))
     paid = [
         None if cost is None else cost + (costs.get(key) or 0.0)
         for key, cost in zip(keys, responses["cost_usd"].to_pylist(), strict=True)
     ]
     return responses.set_column(responses.schema.get_field_index("cost_usd"), "cost_usd", pa.array(paid, pa.float64()))
-
-
-def _sum_costs(statement: sa.Select[Any], parameters: dict[str, Any], connection: sa.Connection) -> dict[str, float | None]:
-    return {row[0]: row[1] for row in connection.execute(statement, parameters).all()}
 
 
 def _has_any(connection: sa.Connection) -> bool:

@@ -157,10 +157,10 @@ def test_summary_of_some_keys_adds_up_these_alone_and_of_all_keys_is_the_whole(s
     ]
     store.add(given)
     every = [one.request_key for one in given]
-    assert store.summarize_keys([*every, *every, "unknown"]).to_pylist() == store.summary().to_pylist()
-    (row,) = store.summarize_keys(every[1:2]).to_pylist()
+    assert store.summary([*every, *every, "unknown"]).to_pylist() == store.summary().to_pylist()
+    (row,) = store.summary(every[1:2]).to_pylist()
     assert (row["role"], row["responses"], row["cost_usd"], row["prompt_tokens"]) == ("judge", 1, 0.5, 10)
-    assert store.summarize_keys([]).to_pylist() == []
+    assert store.summary([]).to_pylist() == []
 
 
 def test_processes_that_open_an_earlier_store_at_once_bring_it_up_to_date_once(location: str) -> None:
