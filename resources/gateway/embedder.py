@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +18,6 @@ import pyarrow as pa
 from dtef_pipeline.asking.embeddings import (
     EMBEDDER_WINDOW,
     EMBEDDING_SCHEMA,
-    Piece,
     Vectors,
     build_vector_table,
     combine_piece_vectors,
@@ -170,14 +171,6 @@ class EmbeddingResult:
 NOTHING_EMBEDDED = EmbeddingResult(EMBEDDING_SCHEMA.empty_table(), {}, Usage())
 
 
-@dataclass(slots=True)
-class _EmbeddedPieces:
-    """Vectors of pieces or their failures, by place."""
-
-    vectors: dict[int, Vectors] = field(default_factory=dict)
-    failures: dict[int, Failure] = field(default_factory=dict)
-
-
 def embed(
     texts: Iterable[str], spec: ModelSpec, gateway: Gateway, *, n_known: int = 0, on_progress: OnProgress | None = None
 ) -> EmbeddingResult:
@@ -204,122 +197,108 @@ def embed(
     blank = {key: Failure(key, "a blank text has no embedding", 0) for key, text in by_hash.items() if not text.strip()}
     nonblank = {key: text for key, text in by_hash.items() if key not in blank}
     before = gateway.usage_by_role.get(EMBEDDER, Usage())
-    vectors, failures = (
-        (_embed_locally(nonblank, spec, on_progress), {})
-        if spec.is_local
-        else _embed_by_server(nonblank, spec, gateway, on_progress)
-    )
-    result = EmbeddingResult(
-        build_vector_table(embedder, vectors), {**blank, **failures}, gateway.usage_by_role.get(EMBEDDER, Usage()) - before
-    )
-    _refuse_none(result, spec, n_known)
-    return result
-
-
-def _refuse_none(result: EmbeddingResult, spec: ModelSpec, n_known: int) -> None:
-    """Raise GatewayError if everything failed: single texts are not the cause, and nothing should be published."""
-    failures = [failure for failure in result.failures.values() if _is_asked(failure)]
-    if failures and not len(result.vectors) and not n_known:
+    vectors: dict[str, tuple[Vectors, int]] = {}
+    failures: dict[str, Failure] = {}
+    if spec.is_local:
+        vectors.update(zip(nonblank, _embed_here(list(nonblank.values()), spec, on_progress), strict=True))
+    else:
+        for key, result in _embed_by_server(nonblank, spec, gateway, on_progress):
+            if isinstance(result, Failure):
+                failures[key] = result
+            else:
+                vectors[key] = result
+    if not vectors and not n_known and (first := next(filter(_is_sent, failures.values()), None)):
+        # Single texts are not the cause, and nothing should be published.
         raise GatewayError(
-            f"{spec.name} could embed none of {format_count(len(result.failures), 'text')}, so no similarity is published; "
-            f"the first error: {failures[0].message}"
+            f"{spec.name} could embed none of {format_count(len(by_hash), 'text')}, so no similarity is published; "
+            f"the first error: {first.message}"
         )
+    usage = gateway.usage_by_role.get(EMBEDDER, Usage()) - before
+    return EmbeddingResult(build_vector_table(embedder, vectors), {**blank, **failures}, usage)
 
 
-def _embed_locally(texts: Mapping[str, str], spec: ModelSpec, on_progress: OnProgress | None) -> dict[str, tuple[Vectors, int]]:
+def _embed_here(texts: Sequence[str], spec: ModelSpec, on_progress: OnProgress | None) -> list[LocalVector]:
     def tell(count: int) -> None:
         if on_progress is not None:
             on_progress((ModelProgress(spec.name, len(texts), replayed=0, done=count, failed=0),))
 
-    return dict(zip(texts, embed_locally(list(texts.values()), tell), strict=True)) if texts else {}
+    return embed_locally(texts, tell) if texts else []
 
 
 def _embed_by_server(
     texts: Mapping[str, str], spec: ModelSpec, gateway: Gateway, on_progress: OnProgress | None
-) -> tuple[dict[str, tuple[Vectors, int]], dict[str, Failure]]:
-    """Return (vector, windows) by text hash, and failures by text hash."""
+) -> Iterator[tuple[str, tuple[Vectors, int] | Failure]]:
+    """Yield each text's hash, and its (vector, number of windows) or failure."""
     window = spec.max_tokens if "max_tokens" in spec.model_fields_set and spec.max_tokens else EMBEDDER_WINDOW
     text_pieces = {key: split_into_pieces(text, window) for key, text in texts.items()}
-    flat = [piece for parts in text_pieces.values() for piece in parts]
-    result = _embed_pieces(flat, _strip_sampling(spec), gateway, on_progress)
-    vectors: dict[str, tuple[Vectors, int]] = {}
-    failures: dict[str, Failure] = {}
-    start = 0
-    for key, parts in text_pieces.items():
-        places = range(start, start + len(parts))
-        start += len(parts)
-        failure = next((result.failures[place] for place in places if place in result.failures), None)
-        if failure is not None:
-            failures[key] = Failure(key, failure.message, failure.attempts, failure.status)
-        elif len({result.vectors[place].size for place in places}) > 1:
-            failures[key] = Failure(key, f"{spec.name}: windows of one text have vectors of several lengths", 1)
+    flat = [piece.text for pieces in text_pieces.values() for piece in pieces]
+    results = iter(_embed_pieces(flat, _strip_sampling(spec), gateway, on_progress))
+    for key, pieces in text_pieces.items():
+        parts = list(islice(results, len(pieces)))
+        vectors = [part for part in parts if not isinstance(part, Failure)]
+        if failure := next((part for part in parts if isinstance(part, Failure)), None):
+            yield key, Failure(key, failure.message, failure.attempts, failure.status)
+        elif len({vector.size for vector in vectors}) > 1:
+            yield key, Failure(key, f"{spec.name}: windows of one text have vectors of several lengths", 1)
         else:
-            matrix = np.stack([result.vectors[place] for place in places])
-            vectors[key] = combine_piece_vectors(matrix, [piece.tokens for piece in parts]), len(parts)
-    return vectors, failures
+            yield key, (combine_piece_vectors(np.stack(vectors), [piece.tokens for piece in pieces]), len(pieces))
 
 
-def _embed_pieces(flat: Sequence[Piece], spec: ModelSpec, gateway: Gateway, on_progress: OnProgress | None) -> _EmbeddedPieces:
-    """Embed pieces in batches; pieces of failed batches are sent once more, one per request."""
-    result, retry = _EmbeddedPieces(), _EmbeddedPieces()
-    _ask(split_text_batches([piece.text for piece in flat]), flat, spec, gateway, on_progress, result)
-    places = [place for place in sorted(result.failures) if _is_asked(result.failures[place])]
-    if places and len(flat) > 1:
-        _ask([range(place, place + 1) for place in places], flat, spec, gateway, on_progress, retry)
-        # If the model is not called again, the first failure is more informative.
-        sent_failures = {place: failure for place, failure in retry.failures.items() if _is_asked(failure)}
-        result.failures = {place: old for place, old in result.failures.items() if place not in retry.vectors} | sent_failures
-        result.vectors |= retry.vectors
-    return result
+def _embed_pieces(
+    texts: Sequence[str], spec: ModelSpec, gateway: Gateway, on_progress: OnProgress | None
+) -> list[Vectors | Failure]:
+    """Return the vector or failure of each text; those of failed batches are sent once more, one per request."""
+    results = _send_batches(split_text_batches(texts), texts, spec, gateway, on_progress)
+    failed = [place for place, result in results.items() if isinstance(result, Failure) and _is_sent(result)]
+    if failed and len(texts) > 1:
+        singles = [range(place, place + 1) for place in sorted(failed)]
+        for place, result in _send_batches(singles, texts, spec, gateway, on_progress).items():
+            # If the model is not called again, the first failure is more informative.
+            if not isinstance(result, Failure) or _is_sent(result):
+                results[place] = result
+    return [results[place] for place in range(len(texts))]
 
 
-def _is_asked(failure: Failure) -> bool:
+def _is_sent(failure: Failure) -> bool:
     """Return False if no call was made because a budget or the model ended first."""
     return failure.status == "error" and failure.attempts > 0
 
 
-def _ask(
-    parts: Sequence[range],
-    flat: Sequence[Piece],
-    spec: ModelSpec,
-    gateway: Gateway,
-    on_progress: OnProgress | None,
-    result: _EmbeddedPieces,
-) -> None:
-    """Send one request per batch and add results to `result`. Batches with the same texts share a request."""
+def _send_batches(
+    batches: Sequence[range], texts: Sequence[str], spec: ModelSpec, gateway: Gateway, on_progress: OnProgress | None
+) -> dict[int, Vectors | Failure]:
+    """Send one request per batch; return the vector or failure by place. Batches with the same texts share a request."""
     requests: dict[str, Request] = {}
-    places: dict[str, list[range]] = {}
-    for part in parts:
-        request = _request([flat[place].text for place in part], spec)
+    places = defaultdict[str, list[range]](list)
+    for batch in batches:
+        messages = [Message("user", texts[place]) for place in batch]
+        request = Request.build_request(messages, spec, 0, _EVERY_SNAPSHOT, role=EMBEDDER)
         requests[request.key] = request
-        places.setdefault(request.key, []).append(part)
+        places[request.key].append(batch)
     outcome = gateway.answer(iter(requests.values()), on_progress=on_progress)
-    keys = [key for key in requests if key not in outcome.failures]
+    results: dict[int, Vectors | Failure] = {}
     for key, failure in outcome.failures.items():
-        for part in places[key]:
-            result.failures.update(dict.fromkeys(part, failure))
+        for batch in places[key]:
+            results |= dict.fromkeys(batch, failure)
+    keys = [key for key in requests if key not in outcome.failures]
     for start in range(0, len(keys), _READ_AT_ONCE):
         rows = gateway.store.responses(keys[start : start + _READ_AT_ONCE])
         for key, text in zip(rows["request_key"].to_pylist(), rows["text"].to_pylist(), strict=True):
-            for part in places[key]:
-                _add(text, part, spec, key, result)
+            vectors = _decode_response(text, len(places[key][0]), spec, key)
+            for batch in places[key]:
+                results |= zip(batch, vectors, strict=True)
+    return results
 
 
-def _add(text: str, part: range, spec: ModelSpec, key: str, result: _EmbeddedPieces) -> None:
-    """Add the vectors of a stored response. An imported response may hold anything."""
+def _decode_response(text: str, n_texts: int, spec: ModelSpec, key: str) -> Sequence[Vectors | Failure]:
+    """Return the vectors of a stored response, or a failure for each of its texts: an imported response may hold anything."""
     try:
         vectors = decode_stored_vectors(text)
-        if vectors.ndim != 2 or len(vectors) != len(part):
-            raise ValueError(f"vectors of the shape {vectors.shape} for {format_count(len(part), 'text')}")
+        if vectors.ndim != 2 or len(vectors) != n_texts:
+            raise ValueError(f"vectors of the shape {vectors.shape} for {format_count(n_texts, 'text')}")
+        return list(vectors)
     except ValueError as error:
-        failure = Failure(key, f"{spec.name}: the stored response {key} holds no vectors: {error}", 0)
-        result.failures.update(dict.fromkeys(part, failure))
-        return
-    result.vectors.update(zip(part, vectors, strict=True))
-
-
-def _request(texts: Sequence[str], spec: ModelSpec) -> Request:
-    return Request.build_request([Message("user", text) for text in texts], spec, 0, _EVERY_SNAPSHOT, role=EMBEDDER)
+        return [Failure(key, f"{spec.name}: the stored response {key} holds no vectors: {error}", 0)] * n_texts
 
 
 def _strip_sampling(spec: ModelSpec) -> ModelSpec:
