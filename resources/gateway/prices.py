@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.request import EMBEDDER, Request
 from resources.gateway.litellm_module import load_litellm
 
 
@@ -126,9 +127,12 @@ def parse_bill(usage: object, rate: Price | None, header: object = None) -> Bill
     return Bill(prompt, completion, cost, reported_cost, cached, reasoning)
 
 
-def read_embedding_bill(spec: ModelSpec, usage: object, header: object = None) -> Bill:
-    """Return the bill of a batch of texts, without completion tokens."""
-    bill = parse_bill({**(usage if isinstance(usage, Mapping) else {}), "completion_tokens": 0}, price(spec), header)
+def read_bill(request: Request, usage: object, header: object = None) -> Bill:
+    """Return the bill of a call, by the model's price if the provider states no cost. A batch of texts has no completion tokens."""
+    rate = price(request.model)
+    if request.role != EMBEDDER:
+        return parse_bill(usage, rate, header)
+    bill = parse_bill({**(usage if isinstance(usage, Mapping) else {}), "completion_tokens": 0}, rate, header)
     return bill if bill.prompt_tokens is not None else bill._replace(completion_tokens=None)
 
 

@@ -6,16 +6,18 @@ import ast
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from dtef_pipeline.asking.addresses import redact_address
+from dtef_pipeline.asking.embeddings import decode_vectors, encode_stored_vectors
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.request import Request
+from dtef_pipeline.asking.request import EMBEDDER, Request
 from resources.gateway.prices import NO_BILL, Bill
 from resources.retry_after import retry_after
 
@@ -124,27 +126,91 @@ def build_response_format(schema: str) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": json.loads(schema)}}
 
 
-def resolve_empty_text(spec: ModelSpec, refusal: object, finish_reason: str | None) -> str:
-    """Return the text of a reply without content: its refusal, or nothing. Raises `CallError` if it reports that the server failed.
-
-    A tool call, a filter or a spent token budget is the model's reply: another request would cost again and end the same.
-    """
-    if finish_reason == "error":
-        raise CallError(f"{spec.name}: an answer without content (finish reason {finish_reason})", Scope.PASSING, billed=True)
-    return str(refusal) if refusal else ""
+def build_embedding_input(request: Request) -> dict[str, Any]:
+    """Return the parameters for a batch of texts, which are the request's messages."""
+    return {"input": [message.text for message in request.messages], "encoding_format": "float"}
 
 
-def get_text_or_none(value: object) -> str | None:
-    """Return the value if it is text, else None."""
+_THOUGHT_FIRST = re.compile(r"<(?:budget:)?think(?:ing)?>(.*?)</(?:budget:)?think(?:ing)?>(.*)", re.DOTALL)
+# Other servers' words for the reason why a response ended.
+_ENDED_BY = {
+    **dict.fromkeys(["stop", "eos", "eos_token", "stop_sequence", "end_turn"], "stop"),
+    **dict.fromkeys(["length", "max_tokens"], "length"),
+    **dict.fromkeys(["content_filter", "content_filtered", "safety", "refusal", "guardrail_intervened"], "content_filter"),
+}
+
+
+def build_reply(request: Request, answer: Mapping[str, Any], bill: Bill) -> Reply:
+    """Return the reply of a server's answer in the chat-completions or embeddings format. Raises `CallError`, with the bill."""
+    try:
+        parts = _read_embeddings(request, answer) if request.role == EMBEDDER else _read_choice(request.model, answer)
+    except CallError as error:
+        # The usage that an answer reports counts, even if it is faulty otherwise.
+        error.bill = bill.unless_empty
+        raise
+    return Reply(**parts, served_model=_get_text_or_none(answer.get("model")), bill=bill)
+
+
+def _read_embeddings(request: Request, answer: Mapping[str, Any]) -> dict[str, Any]:
+    data = answer.get("data")
+    try:
+        entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
+        vectors = decode_vectors(entries, len(request.messages))
+    except ValueError as error:
+        raise make_unreadable_error(request.model, str(error)) from None
+    return {"text": encode_stored_vectors(vectors), "finish_reason": None}
+
+
+def _read_choice(spec: ModelSpec, answer: Mapping[str, Any]) -> dict[str, Any]:
+    choices = answer.get("choices")
+    if not choices:
+        raise CallError(f"{spec.name}: an answer without choices", Scope.PASSING, billed=True)
+    try:
+        message, finish_reason = choices[0]["message"], choices[0].get("finish_reason") or "stop"
+        text, reasoning = _split_reasoning(message)
+        refusal = message.get("refusal") or (message.get("provider_specific_fields") or {}).get("refusal")
+    except (KeyError, TypeError, AttributeError, IndexError):
+        raise make_unreadable_error(spec, f"a choice of {json.dumps(choices)}") from None
+    finish_reason = _ENDED_BY.get(str(finish_reason).lower(), str(finish_reason))
+    # A tool call, a filter or a spent token budget is the model's reply: another request would cost again and end the same.
+    if text is None and finish_reason == "error":
+        raise CallError(f"{spec.name}: an answer without content (finish reason error)", Scope.PASSING, billed=True)
+    return {
+        "text": str(refusal or "") if text is None else text,
+        "finish_reason": finish_reason,
+        "fingerprint": _get_text_or_none(answer.get("system_fingerprint")),
+        "reasoning": reasoning,
+        "host": _get_text_or_none(answer.get("provider")),
+    }
+
+
+def _split_reasoning(message: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Return the response and the reasoning, which servers send in a separate field or before the response."""
+    text = message.get("content")
+    if isinstance(text, Sequence) and not isinstance(text, str):
+        text = "".join(part["text"] for part in text if part.get("type", "text") == "text")
+    if text is not None and not isinstance(text, str):
+        raise TypeError
+    for name in ("reasoning_content", "reasoning"):
+        if name in message:
+            return text, _get_text_or_none(message[name])
+    if text and (thought := _THOUGHT_FIRST.match(text)):
+        return thought[2], thought[1]
+    return text, None
+
+
+def _get_text_or_none(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-class Transport(Protocol):
+class Transport(ABC):
     """One way to reach models."""
 
+    @abstractmethod
     def problem(self, spec: ModelSpec) -> str | None:
         """Return what is missing to call this model at all, or None."""
 
+    @abstractmethod
     async def ask(self, request: Request) -> Reply:
         """Make one attempt. Raises `CallError`, whose message may still contain secrets."""
 
@@ -286,11 +352,6 @@ def make_connection_error(spec: ModelSpec, fault: BaseException, *, reached: boo
 def make_unreadable_error(spec: ModelSpec, reason: str) -> CallError:
     """Return the error for a success status without a valid response."""
     return CallError(f"{spec.name}: unreadable answer: {reason}", Scope.PASSING, billed=True)
-
-
-def make_no_choices_error(spec: ModelSpec) -> CallError:
-    """Return the error for a response without choices."""
-    return CallError(f"{spec.name}: an answer without choices", Scope.PASSING, billed=True)
 
 
 def format_address(spec: ModelSpec) -> str:
