@@ -6,7 +6,6 @@ import ast
 import json
 import os
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -203,16 +202,16 @@ def _get_text_or_none(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-class Transport(ABC):
+class Transport:
     """One way to reach models."""
 
-    @abstractmethod
     def problem(self, spec: ModelSpec) -> str | None:
         """Return what is missing to call this model at all, or None."""
+        raise NotImplementedError
 
-    @abstractmethod
     async def ask(self, request: Request) -> Reply:
         """Make one attempt. Raises `CallError`, whose message may still contain secrets."""
+        raise NotImplementedError
 
     async def open(self) -> None:
         """Prepare, so that this time counts neither as a call's latency nor against its time limit."""

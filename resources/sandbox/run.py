@@ -19,8 +19,8 @@ from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.sandbox.levels import (
     LEVELS,
     Interpreter,
-    StartWay,
     StartedProcess,
+    StartWay,
     can_change_user,
     find_interpreter,
     find_sandlock_problem,

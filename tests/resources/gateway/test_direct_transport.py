@@ -21,11 +21,11 @@ from dtef_pipeline.asking.models import ModelSpec, load_models
 from dtef_pipeline.asking.request import Message, Request
 from dtef_pipeline.errors import ConfigError
 from resources.gateway.direct_transport import DirectTransport, find_proxy, is_direct, parse_object
-from resources.gateway.transport import CallError, Reply, Scope, Scrubber, build_reply, extract_message
 from resources.gateway.litellm_module import load_litellm
 from resources.gateway.litellm_transport import LitellmTransport, call_error
 from resources.gateway.prices import NO_BILL
 from resources.gateway.queues import find_provider
+from resources.gateway.transport import CallError, Reply, Scope, Scrubber, build_reply, extract_message
 from resources.responses.store import ResponseStore
 from tests.conftest import ROOT
 from tests.fake_llm_server import FakeLLM, Fault

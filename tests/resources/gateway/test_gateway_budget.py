@@ -14,8 +14,8 @@ from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Message, Request
 from dtef_pipeline.errors import GatewayError
 from resources.gateway import Gateway
-from resources.gateway.prices import Bill, Price
 from resources.gateway.budget import UNBOUNDED_RESPONSE, Accounts, Ceiling, Usage, compute_max_usage, count_unknown_cost
+from resources.gateway.prices import Bill, Price
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import FakeLLM, Fault, always
 from tests.made.responses import response, stored

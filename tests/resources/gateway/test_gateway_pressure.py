@@ -15,9 +15,9 @@ import pytest
 
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Request, Response
-from resources.gateway.prices import Bill
 from resources.gateway.budget import Accounts
 from resources.gateway.dispatch import Dispatch
+from resources.gateway.prices import Bill
 from resources.gateway.queues import (
     FIRST_LIMIT,
     Backoff,
@@ -30,7 +30,7 @@ from resources.gateway.queues import (
     Rules,
     find_provider,
 )
-from resources.gateway.transport import CallError, Reply, Scope, Scrubber
+from resources.gateway.transport import CallError, Reply, Scope, Scrubber, Transport
 from resources.responses.claims import ClaimOutcome
 from resources.responses.store import ResponseStore, ResponseWriter
 from tests.fake_llm_server import Call, FakeLLM, Fault, always
@@ -351,7 +351,7 @@ Plan = Callable[[str, int], Met]
 
 
 @dataclass
-class PacedModel:
+class PacedModel(Transport):
     """A transport whose calls end as planned."""
 
     clock: Clock
@@ -368,9 +368,6 @@ class PacedModel:
         if met.fails:
             raise CallError("HTTP 503", Scope.PASSING)
         return Reply("[60, 40]", "stop", "m", Bill(1, 1, 0.0))
-
-    async def open(self) -> None: ...
-    async def close(self) -> None: ...
 
 
 class _NoStore(ResponseWriter):
