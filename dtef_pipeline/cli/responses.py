@@ -17,13 +17,13 @@ from dtef_pipeline.family.record import Family
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.number_words import format_count
 from resources.responses.files import export_responses, import_responses
-from resources.responses.response_removal import (
+from resources.responses.store import (
     ResponseSelection,
+    ResponseStore,
     remove_responses_by_key,
     select_response_keys,
     sum_removed_cost,
 )
-from resources.responses.store import ResponseStore
 from resources.settings import Settings
 
 

@@ -21,15 +21,17 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.tables import CALL
 from resources.responses import database as db
 from resources.responses.database import SCHEMA_VERSION
-from resources.responses.response_removal import (
+from resources.responses.store import (
+    RESPONSES,
+    CostInStore,
     RemovedCost,
     ResponseSelection,
+    ResponseStore,
     UnansweredCost,
     remove_responses_by_key,
     select_response_keys,
     sum_removed_cost,
 )
-from resources.responses.store import RESPONSES, CostInStore, ResponseStore
 from tests.made.responses import keys, response, stored
 from tests.postgres import Postgres
 from tests.resources import forked
