@@ -73,7 +73,7 @@ class SingleFlight:
         await self.flush()
         now = time.monotonic()
         looks = now >= self._look_at
-        chunks = [(queue, chunk) for queue in self._queues if (chunk := _choose_chunk(queue, is_recheck=looks))]
+        chunks = [(queue, chunk) for queue in self._queues if (chunk := queue.take_for_claim(is_recheck=looks))]
         if looks:
             self._look_at = now + _LOOK_EVERY_S
         keys = [job.key for _, chunk in chunks for job in chunk]
@@ -108,18 +108,6 @@ class SingleFlight:
         given_back, self._given_back = self._given_back, []
         if given_back:
             await self._writer.run(self._claims.release, given_back)
-
-
-def _choose_chunk(queue: ModelQueue, *, is_recheck: bool) -> list[Job]:
-    """Take the next jobs to claim out of their queues: new ones before those that another run had."""
-    size = 2 * queue.spec.max_concurrency
-    chunk = []
-    if queue.needs_claims:
-        chunk = queue.take_for_claim(size)
-    if is_recheck and not queue.unclaimed:
-        chunk += [queue.elsewhere.popleft() for _ in range(min(size, len(queue.elsewhere)))]
-    queue.claiming += len(chunk)
-    return chunk
 
 
 # Maximum wait, so that a missed event delays the run for a moment only.
@@ -267,7 +255,7 @@ class Dispatch:
             self._is_price_missing(queue) or (usage.tokens > 0 and not queue.ceiling.may_begin(queue.in_flight))
         )
         if is_early or not self._accounts.reserve(queue.spec.name, usage, job.request.role):
-            queue.put_back(job)
+            queue.ready.appendleft(job)
             if self._accounts.find_reached_limit(queue.spec.name, job.request.role):
                 self._changed.set()
             return False

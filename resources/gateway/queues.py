@@ -379,12 +379,15 @@ class ModelQueue:
         """Whether to claim the next requests before the ready ones run out; follow-ups are claimed at once."""
         return bool(self.unclaimed) and (len(self.ready) < self.spec.max_concurrency or self.unclaimed[0].follows)
 
-    def take_for_claim(self, limit: int) -> list[Job]:
-        """Remove and return the unclaimed requests to claim next."""
-        runs_out = len(self.ready) < self.spec.max_concurrency
+    def take_for_claim(self, *, is_recheck: bool) -> list[Job]:
+        """Remove and return the next requests to claim: new ones, and, with none left and `is_recheck`, those that another run had."""
+        size = 2 * self.spec.max_concurrency
         jobs: list[Job] = []
-        while self.unclaimed and len(jobs) < limit and (runs_out or self.unclaimed[0].follows):
+        while self.needs_claims and len(jobs) < size:
             jobs.append(self.unclaimed.popleft())
+        if is_recheck and not self.unclaimed:
+            jobs += [self.elsewhere.popleft() for _ in range(min(size, len(self.elsewhere)))]
+        self.claiming += len(jobs)
         return jobs
 
     def may_send(self, now: float) -> bool:
@@ -404,9 +407,6 @@ class ModelQueue:
         if self.retries and self.retries[0][0] <= now:
             return heapq.heappop(self.retries)[2]
         return self.ready.popleft()
-
-    def put_back(self, job: Job) -> None:
-        self.ready.appendleft(job)
 
     def retry(self, job: Job, due: float) -> None:
         heapq.heappush(self.retries, (due, next(self._numbers), job))

@@ -164,8 +164,6 @@ responses = sa.Table(
     # The run that stored the response; null if the response is from a file or an earlier version.
     sa.Column("run_id", sa.String(32)),
 )
-response_fields = tuple(responses.c[column.name] for column in RESPONSE_COLUMNS)
-"""The columns of `Response`, which older read-only stores without runs have as well."""
 # Claims on requests in progress, deleted when the responses are stored. `resources/responses/claims.py` has the rules.
 claimants = sa.Table(
     "claimants",
@@ -289,7 +287,7 @@ class ResponseDatabase:
 
         return self._run_patiently("write to", attempt)
 
-    def query(self, statement: sa.Select[Any], parameters: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+    def query(self, statement: sa.Executable, parameters: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
         """Return the rows of a statement, from one reading transaction, as the driver's tuples: no column of responses needs conversion."""
 
         def fetch(connection: sa.Connection) -> list[tuple[Any, ...]]:
@@ -299,12 +297,12 @@ class ResponseDatabase:
 
         return self.read(fetch)
 
-    def query_chunks(self, statement: sa.Select[Any], keys: Iterable[str]) -> Iterator[list[tuple[Any, ...]]]:
+    def query_chunks(self, statement: sa.Executable, keys: Iterable[str]) -> Iterator[list[tuple[Any, ...]]]:
         """Yield the rows of a statement with `among`, for chunks of these request keys; each chunk is its own transaction."""
         for chunk in chunks(list(dict.fromkeys(keys))):
             yield self.query(statement, self.keys(chunk))
 
-    def query_keys(self, statement: sa.Select[Any], keys: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+    def query_keys(self, statement: sa.Executable, keys: Iterable[str]) -> Iterator[tuple[Any, ...]]:
         """Yield each row of `query_chunks`."""
         return chain.from_iterable(self.query_chunks(statement, keys))
 
@@ -401,14 +399,8 @@ class ResponseDatabase:
         return StoreError(f"cannot {action} the response store {self.name}: {message}")
 
     def _prepare(self) -> None:
-        if self._read_once(self._is_up_to_date):
-            return
-        try:
+        if not self._read_once(self._is_up_to_date):
             self._write_once(self._bring_up_to_date, exclusive=True)
-        except sa.exc.SQLAlchemyError:
-            # A read-only store works without tables that no response is read from.
-            if not self._read_once(self._is_readable):
-                raise
 
     def _is_up_to_date(self, connection: sa.Connection) -> bool:
         tables = set(sa.inspect(connection).get_table_names())
@@ -417,11 +409,6 @@ class ResponseDatabase:
             and tables >= set(metadata.tables)
             and not find_missing_columns(connection, responses)
         )
-
-    def _is_readable(self, connection: sa.Connection) -> bool:
-        return self._read_version(connection) == SCHEMA_VERSION and not {*find_missing_columns(connection, responses)} & {
-            *response_fields
-        }
 
     def _read_version(self, connection: sa.Connection) -> int | None:
         """Return the schema version, or None without one. Raises StoreError if newer code wrote it."""

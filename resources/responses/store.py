@@ -103,15 +103,13 @@ def remove_responses_by_key(database: ResponseDatabase, keys: Iterable[str]) -> 
 
 def sum_removed_cost(database: ResponseDatabase) -> RemovedCost:
     """Return the cost of all removed responses."""
-    if not database.read(_has_any):
-        return RemovedCost(0, 0.0)
     ((calls, cost),) = database.query(sa.select(sa.func.count(), sa.func.sum(db.forgotten_responses.c.cost_usd)))
     return RemovedCost(calls, float(cost or 0.0))
 
 
 def add_removed_costs(database: ResponseDatabase, responses: pa.Table) -> pa.Table:
     """Return responses at the cost of their requests: with the cost of earlier, removed responses, as far as known."""
-    if not database.read(_has_any):
+    if not database.query(sa.select(db.forgotten_responses.c.request_key).limit(1)):
         return responses
     keys = responses["request_key"].to_pylist()
     earlier = db.forgotten_responses.c
@@ -122,13 +120,6 @@ def add_removed_costs(database: ResponseDatabase, responses: pa.Table) -> pa.Tab
         for key, cost in zip(keys, responses["cost_usd"].to_pylist(), strict=True)
     ]
     return responses.set_column(responses.schema.get_field_index("cost_usd"), "cost_usd", pa.array(paid, pa.float64()))
-
-
-def _has_any(connection: sa.Connection) -> bool:
-    """Return whether there are any; a read-only store may lack the table."""
-    if not sa.inspect(connection).has_table(db.forgotten_responses.name):
-        return False
-    return connection.execute(sa.select(db.forgotten_responses.c.request_key).limit(1)).first() is not None
 
 
 def _remove_rows(database: ResponseDatabase, keys: Sequence[str], connection: sa.Connection) -> int:
@@ -326,7 +317,7 @@ class ResponseStore(DatabaseStore):
         Each page is its own transaction, so that a long read blocks no writer. Responses added meanwhile may be left out.
         """
         column = db.responses.c
-        statement = sa.select(*db.response_fields).order_by(column.request_key).limit(PAGE)
+        statement = sa.select(*(column[name] for name in RESPONSES.names)).order_by(column.request_key).limit(PAGE)
         for field, values in ((column.model, models), (column.snapshot, snapshots)):
             statement = statement.where(field.in_(values)) if values else statement
         rows = self.database.query(statement)
