@@ -28,14 +28,12 @@ from resources.sandbox.levels import (
     open_complaints_file,
     start,
 )
-from resources.sandbox.worker import NotTransferable, decode_value, encode_value
+from resources.sandbox.worker import LARGEST_FRAME, NotTransferable, decode_value, encode_value
 from resources.settings import Settings
 
 START_PATIENCE = 60.0
 """Seconds for a process to start; a busy machine is not the program's fault."""
 START_TRIES = 3
-LARGEST_FRAME = 2**24
-"""Maximum bytes of one value between the processes; this process holds only a few of them per check."""
 _LONGEST_TELLING = 4096
 """Maximum bytes of a process's report. Longer ones are not read, because a program may have written them."""
 _REPLY_LETTERS = (b"A", b"E", b"U")

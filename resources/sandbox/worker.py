@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 DEEPEST_CROSSING = 100
 """Maximum nesting of lists in a value between the processes."""
+LARGEST_FRAME = 2**24
+"""Maximum bytes of one value between the processes; the process between them holds only one."""
 LONGEST_WORDS = 300
 BASE_TYPES = (int, float, complex, str, bytes, list, tuple, set, dict)
 PLAIN_TYPES = frozenset((*BASE_TYPES, bool))
@@ -60,6 +62,8 @@ def _tag_value(value: Any, depth: int, as_base: bool) -> Any:
         return int.__pos__(value) if int.bit_length(value) < 64 else {"i": int.__format__(value, "x")}
     if kind is float:
         return float.__pos__(value)
+    if kind in (str, bytes) and kind.__len__(value) > LARGEST_FRAME:
+        raise NotTransferable("a value of " + str(kind.__len__(value)) + " characters")
     if kind is str:
         return str.__str__(value)
     if kind is bytes:
