@@ -13,7 +13,7 @@ import re
 import ssl
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -84,13 +84,20 @@ class DirectTransport(Transport):
         address = _build_address(spec.api_base or "", "/embeddings" if request.role == EMBEDDER else "/chat/completions")
         body = json.dumps(_build_body(request), ensure_ascii=False, separators=(",", ":")).encode()
         session = self._sessions[asyncio.get_running_loop()]
-        http_reply = await post(session, spec, address, self._build_headers(spec), body)
-        cost_header = http_reply.headers.get(COST_HEADER)
+        limits = aiohttp.ClientTimeout(total=spec.timeout + GRACE_S, sock_connect=min(spec.timeout, CONNECT_TIMEOUT_S))
+        call = session.post(address, data=body, headers=self._build_headers(spec), timeout=limits, proxy=find_proxy(address))
         try:
-            refuse_status(spec, http_reply)
-            answer = parse_object(spec, http_reply.content)
+            async with call as response:
+                content = await response.read()
+        except Exception as error:
+            raise _convert_error(spec, error) from None
+        cost_header = response.headers.get(COST_HEADER)
+        try:
+            if response.status // 100 != 2:
+                raise _make_refusal(spec, response, content)
+            answer = parse_object(spec, content)
         except CallError as error:
-            error.bill = read_bill(request, find_usage(http_reply.content), cost_header).unless_empty
+            error.bill = read_bill(request, find_usage(content), cost_header).unless_empty
             raise
         return build_reply(request, answer, read_bill(request, answer.get("usage"), cost_header))
 
@@ -156,31 +163,10 @@ def find_proxy(url: str) -> str | None:
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-class HttpReply(NamedTuple):
-    """A server's reply of any status."""
-
-    status: int
-    reason: str
-    headers: Mapping[str, str]
-    content: bytes
-
-
-async def post(session: aiohttp.ClientSession, spec: ModelSpec, url: str, headers: Mapping[str, str], body: bytes) -> HttpReply:
-    """Return the server's reply. Raises `CallError` if there is none."""
-    limits = aiohttp.ClientTimeout(total=spec.timeout + GRACE_S, sock_connect=min(spec.timeout, CONNECT_TIMEOUT_S))
-    try:
-        async with session.post(url, data=body, headers=headers, timeout=limits, proxy=find_proxy(url)) as response:
-            return HttpReply(response.status, str(response.reason), response.headers, await response.read())
-    except Exception as error:
-        raise _convert_error(spec, error) from None
-
-
-def refuse_status(spec: ModelSpec, answer: HttpReply) -> None:
-    """Raise `CallError` for every status but success."""
-    if answer.status // 100 != 2:
-        words = answer.content.decode("utf-8", "replace")
-        message = " ".join((extract_message(words.strip()) or words)[:_MAX_ERROR_CHARACTERS].split()) or answer.reason
-        raise make_status_error(spec, answer.status, message, words=words, headers=answer.headers)
+def _make_refusal(spec: ModelSpec, response: aiohttp.ClientResponse, content: bytes) -> CallError:
+    words = content.decode("utf-8", "replace")
+    message = " ".join((extract_message(words.strip()) or words)[:_MAX_ERROR_CHARACTERS].split()) or str(response.reason)
+    return make_status_error(spec, response.status, message, words=words, headers=response.headers)
 
 
 def _convert_error(spec: ModelSpec, error: Exception) -> CallError:

@@ -14,7 +14,6 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +83,7 @@ class StartedProcess:
         self._kill()
 
 
+@functools.cache
 def find_interpreter() -> Interpreter:
     """Return the system's Python, or the running one if the system has none."""
     for path in _SYSTEM_PYTHONS:
@@ -236,11 +236,6 @@ def can_change_user() -> bool:
         return True
     rights = int(status.partition("CapEff:")[2].split()[0], 16)
     return n_users > NOBODY_UID and rights & _CHANGES_USER == _CHANGES_USER
-
-
-def open_complaints_file() -> IO[bytes]:
-    """Open a file for the errors of a process that is tried out."""
-    return tempfile.TemporaryFile()
 
 
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000

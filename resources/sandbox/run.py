@@ -6,6 +6,7 @@ import functools
 import os
 import select
 import struct
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +26,6 @@ from resources.sandbox.levels import (
     find_interpreter,
     find_sandlock_problem,
     list_ways,
-    open_complaints_file,
     start,
 )
 from resources.sandbox.worker import LARGEST_FRAME, NotTransferable, decode_value, encode_value
@@ -286,7 +286,7 @@ def run_checks(
     if not isinstance(method, StartWay):
         yield from (CheckResult("sandbox_unavailable", f"sandbox: {choice.words}"[:300]) for _ in tasks)
         return
-    python = _interpreter()
+    python = find_interpreter()
     with ThreadPoolExecutor(workers or cores(), thread_name_prefix="check") as pool:
         yield from pool.map(lambda task: check(task, method, python, timeout_s), tasks)
 
@@ -310,11 +310,6 @@ def run_checks_twice(
 
 
 @functools.cache
-def _interpreter() -> Interpreter:
-    return find_interpreter()
-
-
-@functools.cache
 def find_usable_way(level: str) -> StartWay | str:
     """Return the first way of a level in which a program ran, or why there is none."""
     if os.name != "posix":
@@ -322,7 +317,7 @@ def find_usable_way(level: str) -> StartWay | str:
     if level == "sandlock" and (problem := find_sandlock_problem()):
         return problem
     reason = "its program is not installed"
-    for method in list_ways(level, _interpreter()):
+    for method in list_ways(level, find_interpreter()):
         reason = _try_way(method)
         if not reason:
             return method
@@ -332,9 +327,9 @@ def find_usable_way(level: str) -> StartWay | str:
 def _try_way(method: StartWay) -> str:
     """Return why a program cannot be run in a way, or "" if it runs and is isolated as promised."""
     task = SandboxTask(_TRIAL_PROGRAM.replace("MAY_BE_ROOT", str(not can_change_user())), "tried", _TRIAL_TESTS)
-    with open_complaints_file() as complaints:
+    with tempfile.TemporaryFile() as complaints:
         try:
-            result = check_once(task, method, _interpreter(), 30.0, complaints)
+            result = check_once(task, method, find_interpreter(), 30.0, complaints)
         except NotStarted as error:
             complaints.seek(0)
             lines = complaints.read(4000).decode("utf-8", "replace").strip().splitlines()

@@ -249,7 +249,7 @@ def test_a_level_that_does_not_keep_its_promise_is_not_taken(monkeypatch: pytest
 @pytest.mark.usefixtures("fresh")
 def test_without_a_python_of_the_system_the_running_one_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(levels, "_SYSTEM_PYTHONS", ("/usr/bin/no-python",))
-    own = levels.find_interpreter()
+    own = levels.find_interpreter.__wrapped__()
     assert Path(own.path).exists()
-    monkeypatch.setattr(run, "_interpreter", lambda: own)
+    monkeypatch.setattr(run, "find_interpreter", lambda: own)
     assert [one.status for one in checked(PROGRAMS["passed"])] == ["passed"]
