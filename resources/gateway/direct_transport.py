@@ -36,7 +36,6 @@ from resources.gateway.transport import (
     build_response_format,
     build_sampling,
     extract_message,
-    find_certificates,
     find_settings_problem,
     make_answer_timeout,
     make_certificate_error,
@@ -71,12 +70,6 @@ class DirectTransport(Transport):
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 
     def problem(self, spec: ModelSpec) -> str | None:
-        if (
-            (file := self._environ.get("SSL_CERT_FILE"))
-            and not find_certificates(self._environ)
-            and "https:" in (spec.api_base or "")
-        ):
-            return f"SSL_CERT_FILE names {file}, and there is no such file"
         return find_settings_problem(spec, self._environ)
 
     async def ask(self, request: Request) -> Reply:
@@ -147,7 +140,7 @@ def open_session(environ: Mapping[str, str]) -> aiohttp.ClientSession:
     """Open a session of the running event loop. The gateway limits concurrent calls, so it does not."""
     # aiohttp would log addresses at this level, and they may contain a password.
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
-    context = ssl.create_default_context(cafile=find_certificates(environ) or certifi.where())
+    context = ssl.create_default_context(cafile=environ.get("SSL_CERT_FILE") or certifi.where())
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_OPEN_S, ttl_dns_cache=_ADDRESSES_KEPT_S, ssl=context)
     return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 

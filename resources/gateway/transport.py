@@ -84,19 +84,15 @@ _OFF = frozenset({"0", "false", "no", "off"})
 
 
 def find_settings_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | None:
-    """Return what is wrong with the environment for this model (certificate checks switched off, a key not set), or None."""
+    """Return what is wrong with the environment for this model (certificate checks switched off, no certificates, a key not set), or None."""
     # LiteLLM reads this variable itself, from the environment of the process.
     if os.environ.get("SSL_VERIFY", "").strip().lower() in _OFF:
         return "SSL_VERIFY turns certificate checks off, and keys go over this line; name your CA file in SSL_CERT_FILE instead"
+    if (file := environ.get("SSL_CERT_FILE")) and not Path(file).is_file():
+        return f"SSL_CERT_FILE names {file}, and there is no such file"
     if spec.api_key_env and not environ.get(spec.api_key_env, "").strip():
         return f"environment variable {spec.api_key_env} is not set"
     return None
-
-
-def find_certificates(environ: Mapping[str, str]) -> str | None:
-    """Return the environment's file of certificates, or None if it does not exist."""
-    named = environ.get("SSL_CERT_FILE")
-    return named if named and Path(named).is_file() else None
 
 
 def build_messages(request: Request) -> list[dict[str, str]]:

@@ -181,12 +181,6 @@ class TestAddresses:
         (call,) = server.calls
         assert (call.headers["authorization"], call.path) == ("Basic bWU6cGFzcw==", "/v1/chat/completions?version=2")
 
-    def test_a_file_of_certificates_that_is_not_there_is_a_problem_of_https_alone(self) -> None:
-        transport = DirectTransport({"M_KEY": KEY, "SSL_CERT_FILE": "/nowhere/ca.pem"})
-        told = "SSL_CERT_FILE names /nowhere/ca.pem, and there is no such file"
-        assert transport.problem(model(None, api_base="https://h/v1")) == told
-        assert transport.problem(model(None, api_base="http://h/v1")) is None
-
     @pytest.mark.parametrize(("variable", "scheme"), [("http_proxy", "http://"), ("all_proxy", "")])
     def test_the_proxy_of_the_environment_is_used(self, scheme: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
         find_proxy.cache_clear()
@@ -438,7 +432,10 @@ class TestCertificates:
         monkeypatch.setenv("SSL_VERIFY", "False")
         assert "SSL_VERIFY turns certificate checks off" in str(LitellmTransport({"M_KEY": KEY}).problem(model(None)))
         monkeypatch.setenv("SSL_VERIFY", "True")
-        assert LitellmTransport({"M_KEY": KEY}).problem(model(None)) is None
+        for transport in (DirectTransport, LitellmTransport):
+            assert transport({"M_KEY": KEY}).problem(model(None)) is None
+            problem = transport({"M_KEY": KEY, "SSL_CERT_FILE": "/nowhere/ca.pem"}).problem(model(None))
+            assert problem == "SSL_CERT_FILE names /nowhere/ca.pem, and there is no such file"
 
     def test_nothing_in_the_code_switches_checks_off(self) -> None:
         sources = [path for package in ("dtef_pipeline", "resources", "assets") for path in (ROOT / package).rglob("*.py")]
