@@ -58,9 +58,10 @@ class TestAnswering:
         assert not gateway(store).answer(requests(model(server, api_key_env=None))).failures
         assert KEY not in json.dumps(server.calls[0].headers)
 
-    def test_a_rerun_replays_and_asks_only_the_difference(self, store: ResponseStore, server: FakeLLM) -> None:
+    def test_a_rerun_replays_without_a_key_and_asks_only_the_difference(self, store: ResponseStore, server: FakeLLM) -> None:
         spec = model(server)
         gateway(store).answer(requests(spec, 5))
+        assert gateway(store, environ={}).answer(requests(spec, 5)).replayed == 5
         assert gateway(store).answer(requests(spec, 8)) == Outcome({}, n_sent=3, replayed=5)
         assert gateway(store).answer([*requests(spec, 8, draw=1)] * 2) == Outcome({}, n_sent=8, replayed=0)
         assert gateway(store).answer(requests(spec, 8, snapshot="later")) == Outcome({}, n_sent=8, replayed=0)
