@@ -184,12 +184,6 @@ class Accounts:
         for account in self._list_accounts(model, role):
             account.settle(reservation, actual)
 
-    def charge(self, model: str, usage: Usage, role: str = CANDIDATE) -> None:
-        """Count further usage of settled calls."""
-        for account in self._list_accounts(model, role):
-            account.reserve(Usage())
-        self.settle(model, Usage(), usage, role)
-
     def find_reached_limit(self, model: str, role: str = CANDIDATE) -> str | None:
         """Return why this model gets no more requests in this role (`the run's max_cost_usd of 5 was reached`), or None."""
         return next((account.reached_limit_text for account in self._list_accounts(model, role) if account.reached), None)

@@ -317,20 +317,14 @@ class Dispatch:
         finally:
             queue.in_flight -= 1
             queue.state.slots.in_flight -= 1
+            if usage.unpriced and (bill is None or bill.prompt_tokens is None or bill.completion_tokens is None):
+                queue.ceiling.count_unknown(job.request, usage)
+            # Earlier calls of unknown cost count more if this reply shows that they may have used more.
+            usage += queue.ceiling.take_uncounted(queue.state.price)
             queue.state.spent += usage
             if usage.unpriced and self._is_price_missing(queue):
                 self._give_up(queue, WITHOUT_BILL)
             self._accounts.settle(queue.spec.name, job.reserved, usage, job.request.role)
-            self._charge_unknown(queue, job, usage, bill)
-
-    def _charge_unknown(self, queue: ModelQueue, job: Job, usage: Usage, bill: Bill | None) -> None:
-        """Charge calls of unknown cost more if a reply shows that they may have used more."""
-        if usage.unpriced and (bill is None or bill.prompt_tokens is None or bill.completion_tokens is None):
-            queue.ceiling.count_unknown(job.request, usage)
-        extra = queue.ceiling.take_uncounted(queue.state.price)
-        if extra.tokens:
-            queue.state.spent += extra
-            self._accounts.charge(queue.spec.name, extra, job.request.role)
 
     def _handle_failure(self, queue: ModelQueue, job: Job, error: CallError, began: float) -> None:
         """Apply a failed call to its request, model and provider."""
