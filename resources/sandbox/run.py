@@ -19,11 +19,9 @@ from dtef_pipeline.judging.code_checks import CheckResult, SandboxTask
 from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.sandbox.levels import (
     LEVELS,
-    Interpreter,
     StartedProcess,
     StartWay,
     can_change_user,
-    find_interpreter,
     find_sandlock_problem,
     list_ways,
     start,
@@ -105,12 +103,12 @@ def _wait_for(file: int, event: int, deadline: float) -> None:
         raise TimeoutError
 
 
-def check(task: SandboxTask, method: StartWay, python: Interpreter, timeout_s: float) -> CheckResult:
+def check(task: SandboxTask, method: StartWay, timeout_s: float) -> CheckResult:
     """Return the verdict on one program. A process that fails to start is retried twice; then the sandbox is at fault."""
     result = CheckResult("sandbox_error")
     for _ in range(START_TRIES):
         try:
-            result = check_once(task, method, python, timeout_s)
+            result = check_once(task, method, timeout_s)
             break
         except NotStarted as error:
             result = CheckResult("sandbox_error", str(error)[:300])
@@ -122,15 +120,13 @@ def check(task: SandboxTask, method: StartWay, python: Interpreter, timeout_s: f
     return replace(result, level=method.level)
 
 
-def check_once(
-    task: SandboxTask, method: StartWay, python: Interpreter, timeout_s: float, complaints: IO[bytes] | None = None
-) -> CheckResult:
+def check_once(task: SandboxTask, method: StartWay, timeout_s: float, complaints: IO[bytes] | None = None) -> CheckResult:
     """Return the verdict of two newly started processes. Raises NotStarted or _TesterLost."""
     processes: list[StartedProcess] = []
     try:
         for role in ("candidate", "tester"):
             try:
-                processes.append(start(method, python, role, timeout_s, complaints))
+                processes.append(start(method, role, timeout_s, complaints))
             except (OSError, RuntimeError) as error:
                 raise NotStarted(f"the {role} cannot be started: {error}") from None
         return _Conversation(*(_End(process) for process in processes)).verdict(task, timeout_s)
@@ -286,9 +282,8 @@ def run_checks(
     if not isinstance(method, StartWay):
         yield from (CheckResult("sandbox_unavailable", f"sandbox: {choice.words}"[:300]) for _ in tasks)
         return
-    python = find_interpreter()
     with ThreadPoolExecutor(workers or cores(), thread_name_prefix="check") as pool:
-        yield from pool.map(lambda task: check(task, method, python, timeout_s), tasks)
+        yield from pool.map(lambda task: check(task, method, timeout_s), tasks)
 
 
 def run_checks_twice(
@@ -317,7 +312,7 @@ def find_usable_way(level: str) -> StartWay | str:
     if level == "sandlock" and (problem := find_sandlock_problem()):
         return problem
     reason = "its program is not installed"
-    for method in list_ways(level, find_interpreter()):
+    for method in list_ways(level):
         reason = _try_way(method)
         if not reason:
             return method
@@ -329,7 +324,7 @@ def _try_way(method: StartWay) -> str:
     task = SandboxTask(_TRIAL_PROGRAM.replace("MAY_BE_ROOT", str(not can_change_user())), "tried", _TRIAL_TESTS)
     with tempfile.TemporaryFile() as complaints:
         try:
-            result = check_once(task, method, find_interpreter(), 30.0, complaints)
+            result = check_once(task, method, 30.0, complaints)
         except NotStarted as error:
             complaints.seek(0)
             lines = complaints.read(4000).decode("utf-8", "replace").strip().splitlines()

@@ -185,8 +185,9 @@ def test_a_process_that_does_not_start_is_tried_thrice_and_is_the_sandboxs_fault
 ) -> None:
     tried = []
     start = levels.start
-    monkeypatch.setattr(run, "start", lambda *args: tried.append(args[2]) or start(*args))
-    result = run.check(as_task(*PROGRAMS["passed"]), way, Interpreter(command, None), 5)
+    monkeypatch.setattr(run, "start", lambda *args: tried.append(args[1]) or start(*args))
+    monkeypatch.setattr(levels, "find_interpreter", lambda: Interpreter(command, None))
+    result = run.check(as_task(*PROGRAMS["passed"]), way, 5)
     assert result.status == "sandbox_error"
     assert result.detail
     assert tried.count("candidate") == run.START_TRIES
@@ -202,7 +203,7 @@ def test_a_fault_that_passes_is_not_seen(way: StartWay, monkeypatch: pytest.Monk
         return start(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(run, "start", failing)
-    assert run.check(as_task(*PROGRAMS["passed"]), way, levels.find_interpreter(), 60).status == "passed"
+    assert run.check(as_task(*PROGRAMS["passed"]), way, 60).status == "passed"
 
 
 def test_without_a_level_nothing_is_run_and_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +241,7 @@ def test_a_level_that_does_not_keep_its_promise_is_not_taken(monkeypatch: pytest
     """A program that is installed and runs commands is no sandbox: at `bwrap` files must be out of reach."""
     if sys.platform != "linux":
         pytest.skip("levels of the sandbox need Linux")
-    monkeypatch.setattr(run, "list_ways", lambda level, python: [StartWay("bwrap", ("/usr/bin/env",), most_tasks=None)])
+    monkeypatch.setattr(run, "list_ways", lambda level: [StartWay("bwrap", ("/usr/bin/env",), most_tasks=None)])
     found = choose_level("bwrap")
     assert found.level is None
     assert "runs as root" in found.words or "files can be read" in found.words
@@ -251,5 +252,5 @@ def test_without_a_python_of_the_system_the_running_one_is_taken(monkeypatch: py
     monkeypatch.setattr(levels, "_SYSTEM_PYTHONS", ("/usr/bin/no-python",))
     own = levels.find_interpreter.__wrapped__()
     assert Path(own.path).exists()
-    monkeypatch.setattr(run, "find_interpreter", lambda: own)
+    monkeypatch.setattr(levels, "find_interpreter", lambda: own)
     assert [one.status for one in checked(PROGRAMS["passed"])] == ["passed"]
