@@ -139,7 +139,7 @@ class VectorCache:
 
     def __call__(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return the vectors of texts, (texts, dimensions)."""
-        from resources.gateway.local_embedder import embed_locally
+        from resources.gateway.embedder import embed_locally
 
         by_hash = {hash_text(text): text for text in texts}
         if missing := {key: text for key, text in by_hash.items() if key not in self._rows}:

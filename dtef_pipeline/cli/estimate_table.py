@@ -21,8 +21,8 @@ from dtef_pipeline.errors import GatewayError
 from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.number_words import format_count, list_first_names
+from resources.gateway.model_checks import describe_altered_settings, refuse_same_sent
 from resources.gateway.prices import Price, price
-from resources.gateway.request_settings import describe_altered_settings, refuse_same_sent
 from resources.responses.store import ResponseStore
 from resources.settings import Settings
 

@@ -17,13 +17,13 @@ from dtef_pipeline.family.record import Family
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.number_words import format_count
 from resources.responses.files import export_responses, import_responses
-from resources.responses.response_removal import (
+from resources.responses.store import (
     ResponseSelection,
+    ResponseStore,
     remove_responses_by_key,
     select_response_keys,
     sum_removed_cost,
 )
-from resources.responses.store import ResponseStore
 from resources.settings import Settings
 
 
@@ -65,7 +65,7 @@ def show(selection: ResponseSelection, family: str | None, output: str) -> None:
         if keys is not None and not keys and output == "table":
             click.echo(f"no such responses in {store.name}; it has {_describe_contents(store)}")
             return
-        summary = store.summary() if keys is None else store.summarize_keys(keys)
+        summary = store.summary(keys)
         size = store.database.size()
         removal = sum_removed_cost(store.database)
         name = store.name
@@ -104,7 +104,7 @@ def remove_responses(selection: ResponseSelection, family: str | None, output: s
         if not keys:
             click.echo(f"no such responses in {store.name}; it has {_describe_contents(store)}", err=output != "table")
             return
-        _print_summary(store.summarize_keys(keys), output)
+        _print_summary(store.summary(keys), output)
         say(
             f"{format_count(remove_responses_by_key(store.database, keys), 'response')} removed; the next run of the same "
             "snapshot requests them again. Their cost stays in `dtef costs`.",

@@ -63,7 +63,7 @@ def responses(
     dtef responses --empty --model gpt-4.1-mini --forget   removes them
     """
     from dtef_pipeline.cli import responses
-    from resources.responses.response_removal import ResponseSelection
+    from resources.responses.store import ResponseSelection
 
     period = [moment and moment.replace(tzinfo=UTC) for moment in (since, before)]
     selection = ResponseSelection(empty, truncated, models, snapshots, *period)

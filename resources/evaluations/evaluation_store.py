@@ -18,8 +18,15 @@ import sqlalchemy as sa
 from dtef_pipeline.errors import EvaluationEnded, IdempotencyConflict, UnknownEvaluation
 from dtef_pipeline.identity import canonical_json, digest
 from dtef_pipeline.text.well_formed import replace_surrogates
-from resources.responses.database import ResponseDatabase, evaluation_responses, lost_attempts, make_tables
-from resources.responses.database_stores import DatabaseStore, get_utc_now, read_if_there
+from resources.responses.database import (
+    DatabaseStore,
+    ResponseDatabase,
+    evaluation_responses,
+    get_utc_now,
+    lost_attempts,
+    make_tables,
+    read_if_there,
+)
 from resources.responses.store import ResponseStore
 from resources.votes.vote_tables import actions, convert_time, decode_time, microseconds, record_action
 

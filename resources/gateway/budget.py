@@ -15,8 +15,7 @@ from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Request
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import UnpricedModels
 from dtef_pipeline.text.unknown_cost import describe_unknown_cost
-from resources.gateway.bills import Bill
-from resources.gateway.prices import Price, is_cost_stated
+from resources.gateway.prices import Bill, Price, is_cost_stated
 
 # Tokenizers differ, so the reserved tokens include a margin on the estimated prompt and some for each message's markup.
 _PROMPT_MARGIN = 1.3
@@ -131,16 +130,15 @@ class Accounts:
             account = self._get_account(name)
             account.limits = _merge_limits(account.limits, limits)
         for role, limits in (role_budgets or {}).items():
-            self.roles[role] = self.roles.get(role) or Account(f"the {role}s'", Budget())
-            self.roles[role].limits = _merge_limits(self.roles[role].limits, limits)
+            account = self._get_role_account(role)
+            account.limits = _merge_limits(account.limits, limits)
         all_limits = [account.limits for account in (self.run, *self.models.values(), *self.roles.values())]
         has_daily = any(account.daily is not None for account in self.roles.values())
         self._counts_tokens = has_daily or any(cap.max_tokens is not None or cap.max_cost_usd is not None for cap in all_limits)
 
     def limit_daily(self, role: str, budget: DailyBudget) -> None:
         """Limit the daily cost of a role, over all models and runs; call before the first request in this role."""
-        account = self.roles[role] = self.roles.get(role) or Account(f"the {role}s'", Budget())
-        account.daily = budget
+        self._get_role_account(role).daily = budget
         self._counts_tokens = True
 
     def is_price_needed(self, model: str, role: str = CANDIDATE) -> bool:
@@ -186,25 +184,20 @@ class Accounts:
         for account in self._list_accounts(model, role):
             account.settle(reservation, actual)
 
-    def charge(self, model: str, usage: Usage, role: str = CANDIDATE) -> None:
-        """Count further usage of settled calls."""
-        for account in self._list_accounts(model, role):
-            account.reserve(Usage())
-        self.settle(model, Usage(), usage, role)
-
     def find_reached_limit(self, model: str, role: str = CANDIDATE) -> str | None:
         """Return why this model gets no more requests in this role (`the run's max_cost_usd of 5 was reached`), or None."""
         return next((account.reached_limit_text for account in self._list_accounts(model, role) if account.reached), None)
 
     def _list_accounts(self, model: str, role: str) -> tuple[Account, ...]:
-        account = self.roles.get(role)
-        return (self.run, self._get_account(model)) if account is None else (self.run, self._get_account(model), account)
+        accounts = (self.run, self._get_account(model))
+        return (*accounts, self.roles[role]) if role in self.roles else accounts
 
     def _get_account(self, model: str) -> Account:
         """Return the account of a model, created at its first call: a later stage may limit it."""
-        if model not in self.models:
-            self.models[model] = Account(f"{model}'s", Budget())
-        return self.models[model]
+        return self.models.setdefault(model, Account(f"{model}'s", Budget()))
+
+    def _get_role_account(self, role: str) -> Account:
+        return self.roles.setdefault(role, Account(f"the {role}s'", Budget()))
 
 
 @dataclass

@@ -11,43 +11,38 @@ import json
 import logging
 import re
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import certifi
 
-from dtef_pipeline.asking.embeddings import decode_vectors, encode_stored_vectors
 from dtef_pipeline.asking.models import OPENAI, ModelSpec
-from dtef_pipeline.asking.request import Request
-from resources.gateway.bills import COST_HEADER, NO_BILL, Bill, find_usage, parse_bill, read_embedding_bill
-from resources.gateway.http_errors import (
-    extract_message,
-    make_answer_timeout,
-    make_certificate_error,
-    make_connection_error,
-    make_connection_timeout,
-    make_no_choices_error,
-    make_status_error,
-    make_unreadable_error,
-)
-from resources.gateway.prices import build_own_price
+from dtef_pipeline.asking.request import EMBEDDER, Request
+from resources.gateway.prices import COST_HEADER, find_usage, read_bill
 from resources.gateway.transport import (
     CONNECT_TIMEOUT_S,
     GRACE_S,
     CallError,
     Reply,
     Scope,
+    Transport,
+    build_embedding_input,
     build_messages,
+    build_reply,
     build_response_format,
     build_sampling,
-    find_certificates,
+    extract_message,
     find_settings_problem,
-    get_text_or_none,
-    resolve_empty_text,
+    make_answer_timeout,
+    make_certificate_error,
+    make_connection_error,
+    make_connection_timeout,
+    make_status_error,
+    make_unreadable_error,
 )
 
 # OpenAI's model names that take other parameters (max_completion_tokens, no temperature); LiteLLM translates these. A gateway for several
@@ -55,13 +50,6 @@ from resources.gateway.transport import (
 # translates every name that contains `gpt-5`. A user's own model with such a name (my-gpt-5-finetune) takes the parameters of the models file,
 # and would lose its temperature.
 _TRANSLATED = re.compile(r"openai/(?:responses/|(?:(?:openai|azure)/)?(?:o\d|(?:ft:)?gpt-[5-9]))")
-_THOUGHT_FIRST = re.compile(r"<(?:budget:)?think(?:ing)?>(.*?)</(?:budget:)?think(?:ing)?>(.*)", re.DOTALL)
-# Other servers' words for the reason why a response ended.
-_ENDED_BY = {
-    **dict.fromkeys(["stop", "eos", "eos_token", "stop_sequence", "end_turn"], "stop"),
-    **dict.fromkeys(["length", "max_tokens"], "length"),
-    **dict.fromkeys(["content_filter", "content_filtered", "safety", "refusal", "guardrail_intervened"], "content_filter"),
-}
 
 
 def is_direct(spec: ModelSpec) -> bool:
@@ -74,42 +62,37 @@ def is_direct(spec: ModelSpec) -> bool:
     return bool(spec.api_base) and spec.model.startswith(OPENAI) and not _TRANSLATED.match(spec.model)
 
 
-class DirectTransport:
+class DirectTransport(Transport):
     """One attempt at one request over HTTP. Sends and reads what litellm would."""
-
-    PATH = "/chat/completions"
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 
     def problem(self, spec: ModelSpec) -> str | None:
-        if (
-            (file := self._environ.get("SSL_CERT_FILE"))
-            and not find_certificates(self._environ)
-            and "https:" in (spec.api_base or "")
-        ):
-            return f"SSL_CERT_FILE names {file}, and there is no such file"
         return find_settings_problem(spec, self._environ)
 
     async def ask(self, request: Request) -> Reply:
-
         spec = request.model
-        body = json.dumps(self._build_body(request), ensure_ascii=False, separators=(",", ":")).encode()
+        address = _build_address(spec.api_base or "", "/embeddings" if request.role == EMBEDDER else "/chat/completions")
+        body = json.dumps(_build_body(request), ensure_ascii=False, separators=(",", ":")).encode()
         session = self._sessions[asyncio.get_running_loop()]
-        answer = await post(session, spec, _build_address(spec.api_base or "", self.PATH), self._build_headers(spec), body)
-        cost_header = answer.headers.get(COST_HEADER)
+        limits = aiohttp.ClientTimeout(total=spec.timeout + GRACE_S, sock_connect=min(spec.timeout, CONNECT_TIMEOUT_S))
+        call = session.post(address, data=body, headers=self._build_headers(spec), timeout=limits, proxy=find_proxy(address))
         try:
-            refuse_status(spec, answer)
-            reply = parse_object(spec, answer.content)
-            return self._build_reply(spec, reply, request, self._read_bill(spec, reply.get("usage"), cost_header))
+            async with call as response:
+                content = await response.read()
+        except Exception as error:
+            raise _convert_error(spec, error) from None
+        cost_header = response.headers.get(COST_HEADER)
+        try:
+            if response.status // 100 != 2:
+                raise _make_refusal(spec, response, content)
+            answer = parse_object(spec, content)
         except CallError as error:
-            # The usage that a reply reports counts, even if the reply is faulty otherwise.
-            error.bill = self._read_bill(spec, find_usage(answer.content), cost_header).unless_empty
+            error.bill = read_bill(request, find_usage(content), cost_header).unless_empty
             raise
-
-    def _read_bill(self, spec: ModelSpec, usage: object, header: str | None) -> Bill:
-        return parse_bill(usage, build_own_price(spec), header)
+        return build_reply(request, answer, read_bill(request, answer.get("usage"), cost_header))
 
     def _build_headers(self, spec: ModelSpec) -> dict[str, str]:
         headers = {"content-type": "application/json", "accept": "application/json", "user-agent": "dtef-pipeline"}
@@ -119,41 +102,8 @@ class DirectTransport:
             headers["authorization"] = f"Bearer {key}"
         return headers
 
-    def _build_body(self, request: Request) -> dict[str, Any]:
-        body = {
-            "model": request.model.model.removeprefix(OPENAI),
-            "messages": build_messages(request),
-            **build_sampling(request),
-        }
-        if request.response_schema is not None:
-            body["response_format"] = build_response_format(request.response_schema)
-        return body
-
-    def _build_reply(self, spec: ModelSpec, answer: dict[str, Any], request: Request, bill: Bill = NO_BILL) -> Reply:
-        choices = answer.get("choices")
-        if not choices:
-            raise make_no_choices_error(spec)
-        try:
-            message, finish_reason = choices[0]["message"], choices[0].get("finish_reason") or "stop"
-            text, reasoning = _split_reasoning(message)
-        except (KeyError, TypeError, AttributeError, IndexError):
-            raise make_unreadable_error(spec, f"a choice of {json.dumps(choices)}") from None
-        finish_reason = _ENDED_BY.get(str(finish_reason).lower(), str(finish_reason))
-        if text is None:
-            text = resolve_empty_text(spec, message.get("refusal"), finish_reason)
-        return Reply(
-            text=text,
-            finish_reason=finish_reason,
-            served_model=get_text_or_none(answer.get("model")),
-            fingerprint=get_text_or_none(answer.get("system_fingerprint")),
-            reasoning=reasoning,
-            host=get_text_or_none(answer.get("provider")),
-            bill=bill,
-        )
-
     async def open(self) -> None:
-        """Import the client and open the session, so that no call's latency includes it."""
-
+        """Open the session, so that no call's latency includes it."""
         self._sessions[asyncio.get_running_loop()] = open_session(self._environ)
 
     async def close(self) -> None:
@@ -162,53 +112,21 @@ class DirectTransport:
             await session.close()
 
 
+def _build_body(request: Request) -> dict[str, Any]:
+    model = {"model": request.model.model.removeprefix(OPENAI)}
+    if request.role == EMBEDDER:
+        return {**model, **build_embedding_input(request)}
+    body = {**model, "messages": build_messages(request), **build_sampling(request)}
+    if request.response_schema is not None:
+        body["response_format"] = build_response_format(request.response_schema)
+    return body
+
+
 @lru_cache(maxsize=256)
 def _build_address(api_base: str, path: str) -> str:
     """Return the endpoint: the path follows that of the address, before its query."""
     parts = urlsplit(api_base)
     return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}{path}", fragment=""))
-
-
-def _split_reasoning(message: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """Return the response and the reasoning, which servers send in a separate field or before the response."""
-    text = message.get("content")
-    if isinstance(text, Sequence) and not isinstance(text, str):
-        text = "".join(part["text"] for part in text if part.get("type", "text") == "text")
-    if text is not None and not isinstance(text, str):
-        raise TypeError
-    for name in ("reasoning_content", "reasoning"):
-        if name in message:
-            return text, get_text_or_none(message[name])
-    if text and (thought := _THOUGHT_FIRST.match(text)):
-        return thought[2], thought[1]
-    return text, None
-
-
-class DirectEmbedding(DirectTransport):
-    """One attempt at one batch over HTTP. The request's messages are the texts."""
-
-    PATH = "/embeddings"
-
-    def _build_body(self, request: Request) -> dict[str, Any]:
-        texts = [message.text for message in request.messages]
-        return {"model": request.model.model.removeprefix(OPENAI), "input": texts, "encoding_format": "float"}
-
-    def _read_bill(self, spec: ModelSpec, usage: object, header: str | None) -> Bill:
-        return read_embedding_bill(spec, usage, header)
-
-    def _build_reply(self, spec: ModelSpec, answer: dict[str, Any], request: Request, bill: Bill = NO_BILL) -> Reply:
-        data = answer.get("data")
-        try:
-            entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
-            vectors = decode_vectors(entries, len(request.messages))
-        except ValueError as error:
-            raise make_unreadable_error(spec, str(error)) from None
-        return Reply(
-            text=encode_stored_vectors(vectors),
-            finish_reason=None,
-            served_model=get_text_or_none(answer.get("model")),
-            bill=bill,
-        )
 
 
 # Servers (uvicorn, llama.cpp) close a connection after 5 s without use. A connection that is being closed must not be used again.
@@ -222,7 +140,7 @@ def open_session(environ: Mapping[str, str]) -> aiohttp.ClientSession:
     """Open a session of the running event loop. The gateway limits concurrent calls, so it does not."""
     # aiohttp would log addresses at this level, and they may contain a password.
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
-    context = ssl.create_default_context(cafile=find_certificates(environ) or certifi.where())
+    context = ssl.create_default_context(cafile=environ.get("SSL_CERT_FILE") or certifi.where())
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_OPEN_S, ttl_dns_cache=_ADDRESSES_KEPT_S, ssl=context)
     return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
@@ -238,31 +156,10 @@ def find_proxy(url: str) -> str | None:
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-class HttpReply(NamedTuple):
-    """A server's reply of any status."""
-
-    status: int
-    reason: str
-    headers: Mapping[str, str]
-    content: bytes
-
-
-async def post(session: aiohttp.ClientSession, spec: ModelSpec, url: str, headers: Mapping[str, str], body: bytes) -> HttpReply:
-    """Return the server's reply. Raises `CallError` if there is none."""
-    limits = aiohttp.ClientTimeout(total=spec.timeout + GRACE_S, sock_connect=min(spec.timeout, CONNECT_TIMEOUT_S))
-    try:
-        async with session.post(url, data=body, headers=headers, timeout=limits, proxy=find_proxy(url)) as response:
-            return HttpReply(response.status, str(response.reason), response.headers, await response.read())
-    except Exception as error:
-        raise _convert_error(spec, error) from None
-
-
-def refuse_status(spec: ModelSpec, answer: HttpReply) -> None:
-    """Raise `CallError` for every status but success."""
-    if answer.status // 100 != 2:
-        words = answer.content.decode("utf-8", "replace")
-        message = " ".join((extract_message(words.strip()) or words)[:_MAX_ERROR_CHARACTERS].split()) or answer.reason
-        raise make_status_error(spec, answer.status, message, words=words, headers=answer.headers)
+def _make_refusal(spec: ModelSpec, response: aiohttp.ClientResponse, content: bytes) -> CallError:
+    words = content.decode("utf-8", "replace")
+    message = " ".join((extract_message(words.strip()) or words)[:_MAX_ERROR_CHARACTERS].split()) or str(response.reason)
+    return make_status_error(spec, response.status, message, words=words, headers=response.headers)
 
 
 def _convert_error(spec: ModelSpec, error: Exception) -> CallError:

@@ -6,27 +6,109 @@ A request that waits, for another attempt or for its model, takes no slot. Each 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 
 from dtef_pipeline.asking.request import LAST_ERROR, Failure
 from dtef_pipeline.text.number_words import format_count
-from resources.gateway.bills import Bill
 from resources.gateway.budget import WITHOUT_BILL, Accounts, Usage, count_unknown_cost
+from resources.gateway.prices import Bill
 from resources.gateway.queues import (
     SAME_REFUSALS,
     Arrival,
     Job,
     ModelQueue,
+    Rules,
     compute_failed_usage,
     compute_usage,
     make_response,
     make_unanswered_call,
 )
-from resources.gateway.retries import Rules
-from resources.gateway.single_flight import SingleFlight
 from resources.gateway.transport import CallError, Scope, Scrubber, Transport
-from resources.responses.claims import Claims
-from resources.responses.writer import ResponseWriter
+from resources.responses.claims import ClaimOutcome, Claims
+from resources.responses.store import ResponseWriter
+
+_LOOK_EVERY_S = 1.0
+_BEAT_EVERY_S = 10.0
+
+
+class SingleFlight:
+    """A supply of ready requests in the queues; all database work happens in the writer's thread."""
+
+    def __init__(
+        self,
+        queues: Sequence[ModelQueue],
+        claims: Claims,
+        writer: ResponseWriter,
+        on_supply: Callable[[], None],
+        on_settled: Callable[[str], None] = lambda key: None,
+    ) -> None:
+        """`queues` may grow meanwhile; `on_settled` takes the keys of requests for which other runs got a response."""
+        self._queues, self._claims, self._writer, self._supplied, self._settled = queues, claims, writer, on_supply, on_settled
+        self._needed = asyncio.Event()
+        self._given_back: list[str] = []
+        self._look_at = self._beat_at = time.monotonic()
+
+    def signal_need(self) -> None:
+        """Report that a queue has few ready requests."""
+        self._needed.set()
+
+    def give_back(self, key: str) -> None:
+        """Give back a claimed request that this run will not answer: it failed, or is no longer sent."""
+        self._given_back.append(key)
+
+    async def run(self) -> None:
+        """Supply until cancelled."""
+        while True:
+            await self.supply()
+            try:
+                async with asyncio.timeout(_LOOK_EVERY_S):
+                    await self._needed.wait()
+            except TimeoutError:
+                pass
+            self._needed.clear()
+
+    async def supply(self) -> None:
+        """Claim what the queues need next, release what was not answered, and send heartbeats."""
+        await self.flush()
+        now = time.monotonic()
+        looks = now >= self._look_at
+        chunks = [(queue, chunk) for queue in self._queues if (chunk := queue.take_for_claim(is_recheck=looks))]
+        if looks:
+            self._look_at = now + _LOOK_EVERY_S
+        keys = [job.key for _, chunk in chunks for job in chunk]
+        if keys:
+            result = await self._writer.run(self._claims.claim, keys)
+            for queue, chunk in chunks:
+                self._share_out(queue, chunk, result)
+            if looks and result.answered and any(queue.elsewhere for queue in self._queues):
+                # If some have responses, more may have them: the other run can be far ahead.
+                self._look_at = now
+                self._needed.set()
+            self._supplied()
+        elif now >= self._beat_at:
+            await self._writer.run(self._claims.beat)
+        if keys or now >= self._beat_at:
+            # Claiming is a sign of life as well.
+            self._beat_at = now + _BEAT_EVERY_S
+
+    def _share_out(self, queue: ModelQueue, chunk: Sequence[Job], result: ClaimOutcome) -> None:
+        for job in chunk:
+            queue.claiming -= 1
+            if job.key in result.mine:
+                (queue.ready.appendleft if job.follows else queue.ready.append)(job)
+            elif job.key in result.answered:
+                queue.replayed += 1
+                self._settled(job.key)
+            else:
+                queue.elsewhere.append(job)
+
+    async def flush(self) -> None:
+        """Release at once the requests given back."""
+        given_back, self._given_back = self._given_back, []
+        if given_back:
+            await self._writer.run(self._claims.release, given_back)
+
 
 # Maximum wait, so that a missed event delays the run for a moment only.
 _LONGEST_SLEEP_S = 5.0
@@ -173,7 +255,7 @@ class Dispatch:
             self._is_price_missing(queue) or (usage.tokens > 0 and not queue.ceiling.may_begin(queue.in_flight))
         )
         if is_early or not self._accounts.reserve(queue.spec.name, usage, job.request.role):
-            queue.put_back(job)
+            queue.ready.appendleft(job)
             if self._accounts.find_reached_limit(queue.spec.name, job.request.role):
                 self._changed.set()
             return False
@@ -235,20 +317,14 @@ class Dispatch:
         finally:
             queue.in_flight -= 1
             queue.state.slots.in_flight -= 1
+            if usage.unpriced and (bill is None or bill.prompt_tokens is None or bill.completion_tokens is None):
+                queue.ceiling.count_unknown(job.request, usage)
+            # Earlier calls of unknown cost count more if this reply shows that they may have used more.
+            usage += queue.ceiling.take_uncounted(queue.state.price)
             queue.state.spent += usage
             if usage.unpriced and self._is_price_missing(queue):
                 self._give_up(queue, WITHOUT_BILL)
             self._accounts.settle(queue.spec.name, job.reserved, usage, job.request.role)
-            self._charge_unknown(queue, job, usage, bill)
-
-    def _charge_unknown(self, queue: ModelQueue, job: Job, usage: Usage, bill: Bill | None) -> None:
-        """Charge calls of unknown cost more if a reply shows that they may have used more."""
-        if usage.unpriced and (bill is None or bill.prompt_tokens is None or bill.completion_tokens is None):
-            queue.ceiling.count_unknown(job.request, usage)
-        extra = queue.ceiling.take_uncounted(queue.state.price)
-        if extra.tokens:
-            queue.state.spent += extra
-            self._accounts.charge(queue.spec.name, extra, job.request.role)
 
     def _handle_failure(self, queue: ModelQueue, job: Job, error: CallError, began: float) -> None:
         """Apply a failed call to its request, model and provider."""

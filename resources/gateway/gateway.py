@@ -11,6 +11,7 @@ import os
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -21,44 +22,40 @@ from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Failure, Request
 from dtef_pipeline.asking.request_list import RequestList, RequestsOfModel
 from dtef_pipeline.text.number_words import format_count
 from resources.gateway.budget import Accounts, Usage
-from resources.gateway.direct_transport import DirectEmbedding, DirectTransport, is_direct
+from resources.gateway.direct_transport import DirectTransport, is_direct
 from resources.gateway.dispatch import Dispatch
-from resources.gateway.litellm_transport import LitellmEmbedding, LitellmTransport
+from resources.gateway.litellm_transport import LitellmTransport
 from resources.gateway.local_model import LocalTransport
-from resources.gateway.model_checks import add_stored_snapshots, refuse
+from resources.gateway.model_checks import add_stored_snapshots, describe_altered_settings, refuse, refuse_same_sent
 from resources.gateway.prices import price
 from resources.gateway.progress import OnProgress
 from resources.gateway.queues import (
     Arrival,
+    Backoff,
     Breaker,
     BreakerRules,
     Job,
     ModelQueue,
     ModelState,
     ProviderSlots,
+    Rules,
     find_provider,
 )
-from resources.gateway.request_settings import describe_altered_settings, refuse_same_sent
-from resources.gateway.retries import Backoff, Rules
 from resources.gateway.transport import Scrubber, Transport
 from resources.responses.claims import Claims
-from resources.responses.store import ResponseStore
-from resources.responses.writer import ResponseWriter
+from resources.responses.store import ResponseStore, ResponseWriter
 
 _TICK_S = 0.2
 
 
 class LoopThread:
-    """One run, with or without a running event loop around it."""
+    """An event loop in a thread of its own, with or without a running event loop around it."""
 
     def __init__(self, main: Callable[[], Coroutine[Any, Any, None]], stop: Callable[[], None]) -> None:
-        """Args:
-        main: the coroutine to run.
-        stop: requests a quick, orderly end; called in the loop's thread.
-        """
+        """`main`: the coroutine to run. `stop`: requests a quick, orderly end; called in the loop's thread."""
         self._main, self._stop = main, stop
-        self._started, self._finished, self._news = threading.Event(), threading.Event(), threading.Event()
-        self._error: BaseException | None = None
+        self._started, self._news = threading.Event(), threading.Event()
+        self._end: Future[None] = Future()
 
     def run(self, tick: Callable[[], None]) -> None:
         """Run `main` to its end; `tick` is called in this thread a few times a second, also while an interrupted run ends.
@@ -66,27 +63,25 @@ class LoopThread:
         An interrupt (Ctrl-C, Dagster's own, an error in `tick`) requests an orderly end, waits for it, and is then raised; a second one
         cancels the rest at once.
         """
-        thread = threading.Thread(target=self._run, name="dtef-gateway")
-        thread.start()
-        try:
-            self._wait(tick)
-        except BaseException:
-            self.call_in_loop(self._stop)
+        with ThreadPoolExecutor(1, thread_name_prefix="dtef-gateway") as pool:
+            self._end = pool.submit(asyncio.run, self._run_supervised())
+            self._end.add_done_callback(lambda _: self._news.set())
             try:
                 self._wait(tick)
             except BaseException:
-                self.call_in_loop(self._task.cancel)
-            raise
-        finally:
-            thread.join()
-        if self._error is not None:
-            raise self._error
+                self.call_in_loop(self._stop)
+                try:
+                    self._wait(tick)
+                except BaseException:
+                    self.call_in_loop(self._task.cancel)
+                raise
+        self._end.result()
 
     def _wait(self, tick: Callable[[], None]) -> None:
-        while not self._finished.is_set():
+        while not self._end.done():
             if self._news.wait(_TICK_S):
                 self._news.clear()
-            if not self._finished.is_set():
+            if not self._end.done():
                 tick()
 
     def nudge(self) -> None:
@@ -96,18 +91,8 @@ class LoopThread:
     def call_in_loop(self, work: Callable[[], object]) -> None:
         """Schedule work in the loop's thread; do nothing if the run has ended."""
         self._started.wait()
-        if not self._finished.is_set():
+        if not self._end.done():
             self._loop.call_soon_threadsafe(work)
-
-    def _run(self) -> None:
-        try:
-            asyncio.run(self._run_supervised())
-        except BaseException as error:  # handed to the caller's thread
-            self._error = error
-        finally:
-            self._started.set()
-            self._finished.set()
-            self._news.set()
 
     async def _run_supervised(self) -> None:
         self._loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -175,13 +160,8 @@ class Gateway:
         self._rules = Rules(max_concurrency, backoff or Backoff(), grace)
         self._breaker_rules, self.tell = breaker or BreakerRules(), tell
         self._local = LocalTransport()
-        # By whether LiteLLM is bypassed, and whether the requests are for embeddings.
-        self._hosted: dict[tuple[bool, bool], Transport] = {
-            (True, False): DirectTransport(self._environ),
-            (True, True): DirectEmbedding(self._environ),
-            (False, False): LitellmTransport(self._environ),
-            (False, True): LitellmEmbedding(self._environ),
-        }
+        self._hosted: dict[bool, Transport] = {True: DirectTransport(self._environ), False: LitellmTransport(self._environ)}
+        """By whether LiteLLM is bypassed."""
         self.providers: dict[str, ProviderSlots] = {}
         self._models: dict[_ModelKey, ModelState] = {}
         self._checked: dict[str, dict[str, ModelSpec]] = defaultdict(dict)
@@ -307,7 +287,7 @@ class Gateway:
             if (slots := self.providers.get(provider)) is None:
                 cap = min(self._rules.limit, self._provider_limits.get(provider, self._rules.limit))
                 slots = self.providers[provider] = ProviderSlots(cap, self._rules.backoff)
-            transport = self._local if spec.is_local else self._hosted[is_direct(spec), key[1]]
+            transport = self._local if spec.is_local else self._hosted[is_direct(spec)]
             state = self._models[key] = ModelState(spec, transport, slots, Breaker(self._breaker_rules))
         return state
 

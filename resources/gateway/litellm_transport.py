@@ -6,42 +6,38 @@ import asyncio
 import logging
 import re
 import ssl
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
 import httpx
 
-from dtef_pipeline.asking.embeddings import decode_vectors, encode_stored_vectors
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.request import Request
-from resources.gateway.bills import COST_HEADER, Bill, find_usage, parse_bill, read_embedding_bill
-from resources.gateway.http_errors import (
-    describe_cause,
-    extract_message,
-    format_address,
-    make_answer_timeout,
-    make_certificate_error,
-    make_connection_error,
-    make_connection_timeout,
-    make_no_choices_error,
-    make_status_error,
-    make_unreadable_error,
-)
+from dtef_pipeline.asking.request import EMBEDDER, Request
 from resources.gateway.litellm_module import load_litellm
-from resources.gateway.prices import build_own_price, price
+from resources.gateway.prices import COST_HEADER, Bill, build_own_price, find_usage, parse_bill, price, read_bill
 from resources.gateway.transport import (
     CONNECT_TIMEOUT_S,
     GRACE_S,
     CallError,
     Reply,
     Scope,
+    Transport,
+    build_embedding_input,
     build_messages,
+    build_reply,
     build_response_format,
     build_sampling,
+    describe_cause,
+    extract_message,
     find_settings_problem,
-    get_text_or_none,
-    resolve_empty_text,
+    format_address,
+    make_answer_timeout,
+    make_certificate_error,
+    make_connection_error,
+    make_connection_timeout,
+    make_status_error,
+    make_unreadable_error,
 )
 
 _log = logging.getLogger("dtef.gateway")
@@ -74,8 +70,8 @@ def find_unknown_provider(spec: ModelSpec) -> str | None:
     return None
 
 
-class LitellmTransport:
-    """One attempt at one request with `litellm.acompletion`, without litellm's retries, caches or network look-ups."""
+class LitellmTransport(Transport):
+    """One attempt at one request with litellm, without litellm's retries, caches or network look-ups."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -95,9 +91,20 @@ class LitellmTransport:
         return f"environment variable {' or '.join(keys)} is not set" if absent else None
 
     async def ask(self, request: Request) -> Reply:
-        litellm, spec = load_litellm(), request.model
-        arguments = self._build_arguments(litellm, request)
-        return _build_reply(litellm, spec, await call_in_time(spec, litellm.acompletion(**arguments)))
+        litellm = load_litellm()
+        if request.role == EMBEDDER:
+            call = litellm.aembedding(**self._build_embedding_arguments(request))
+        else:
+            call = litellm.acompletion(**self._build_arguments(litellm, request))
+        completion = await call_in_time(request, call)
+        answer = completion.model_dump(warnings=False)
+        return build_reply(request, answer, _compute_bill(litellm, request, completion, answer.get("usage")))
+
+    def _build_embedding_arguments(self, request: Request) -> dict[str, Any]:
+        arguments = {**self.connection(request.model), **build_embedding_input(request)}
+        if request.model.api_base:
+            arguments["allowed_openai_params"] = ["encoding_format"]
+        return arguments
 
     def _build_arguments(self, litellm: Any, request: Request) -> dict[str, Any]:
         spec, sampling = request.model, build_sampling(request)
@@ -164,70 +171,29 @@ class LitellmTransport:
         await worker.stop()
 
 
-def _read_error_bill(spec: ModelSpec, usage: object, header: object) -> Bill:
-    return parse_bill(usage, price(spec), header)
-
-
-async def call_in_time(
-    spec: ModelSpec, call: Awaitable[Any], read_bill: Callable[[ModelSpec, object, object], Bill] = _read_error_bill
-) -> Any:
+async def call_in_time(request: Request, call: Awaitable[Any]) -> Any:
     """Return the result of a litellm call. Raises `CallError` for any exception, with its response's bill, and for a call that takes too
     long.
     """
     try:
         # The client's timeout bounds the silence between bytes; ours bounds the whole call, so that a slow trickle ends, too.
-        async with asyncio.timeout(spec.timeout + GRACE_S):
+        async with asyncio.timeout(request.model.timeout + GRACE_S):
             return await call
     except TimeoutError:
-        raise make_answer_timeout(spec) from None
+        raise make_answer_timeout(request.model) from None
     except Exception as error:
-        fault = call_error(spec, error)
-        fault.bill = read_bill(spec, *read_error_usage(error)).unless_empty
+        fault = call_error(request.model, error)
+        fault.bill = read_bill(request, *read_error_usage(error)).unless_empty
         raise fault from None
 
 
-def _build_reply(litellm: Any, spec: ModelSpec, completion: Any) -> Reply:
-    bill = _compute_bill(litellm, spec, completion)
-    try:
-        return _build_reply_at(spec, completion, bill)
-    except CallError as error:
-        # The usage that a reply reports counts, even if the reply is faulty otherwise.
-        error.bill = bill.unless_empty
-        raise
-
-
-def _build_reply_at(spec: ModelSpec, completion: Any, bill: Bill) -> Reply:
-    if not completion.choices:
-        raise make_no_choices_error(spec)
-    choice = completion.choices[0]
-    text = choice.message.content
-    if text is None:
-        refusal = (getattr(choice.message, "provider_specific_fields", None) or {}).get("refusal")
-        text = resolve_empty_text(spec, refusal, choice.finish_reason)
-    return Reply(
-        text=text,
-        finish_reason=choice.finish_reason,
-        served_model=completion.model,
-        fingerprint=getattr(completion, "system_fingerprint", None),
-        # LiteLLM moves a leading <think>...</think> from the content to this field.
-        reasoning=getattr(choice.message, "reasoning_content", None),
-        host=get_text_or_none(getattr(completion, "provider", None)),
-        bill=bill,
-    )
-
-
-def read_stated_usage(completion: Any) -> tuple[object, object]:
-    """Return the `usage` of a litellm response as a mapping, and the cost that its hidden parameters hold from the headers."""
-    usage = getattr(completion, "usage", None)
-    hidden = getattr(completion, "_hidden_params", None) or {}
-    headers = hidden.get("additional_headers") or {}
-    usage_data = usage.model_dump() if usage is not None and hasattr(usage, "model_dump") else usage
-    return usage_data, headers.get(f"llm_provider-{COST_HEADER}")
-
-
-def _compute_bill(litellm: Any, spec: ModelSpec, completion: Any) -> Bill:
+def _compute_bill(litellm: Any, request: Request, completion: Any, usage: object) -> Bill:
     """Return the provider's bill, else one by the model's own prices, else by litellm's list."""
-    usage, header = read_stated_usage(completion)
+    spec = request.model
+    headers = (getattr(completion, "_hidden_params", None) or {}).get("additional_headers") or {}
+    header = headers.get(f"llm_provider-{COST_HEADER}")
+    if request.role == EMBEDDER:
+        return read_bill(request, usage, header)
     bill = parse_bill(usage, build_own_price(spec), header)
     if bill.cost_usd is not None or usage is None or spec.api_base:
         return bill
@@ -241,38 +207,6 @@ def _compute_listed_cost(litellm: Any, spec: ModelSpec, completion: Any) -> floa
         return None if cost == 0 and price(spec) is None else cost
     except Exception:  # LiteLLM raises many types for a model without prices, including ValueError
         return None
-
-
-class LitellmEmbedding(LitellmTransport):
-    """One attempt at one batch with `litellm.aembedding`. The request's messages are the texts."""
-
-    async def ask(self, request: Request) -> Reply:
-        litellm, spec = load_litellm(), request.model
-        texts = [message.text for message in request.messages]
-        arguments = {**self.connection(spec), "input": texts, "encoding_format": "float"}
-        if spec.api_base:
-            arguments["allowed_openai_params"] = ["encoding_format"]
-        answer = await call_in_time(spec, litellm.aembedding(**arguments), read_embedding_bill)
-        bill = read_embedding_bill(spec, *read_stated_usage(answer))
-        try:
-            vectors = decode_vectors([_convert_entry(entry) for entry in answer.data or ()], len(texts))
-        except ValueError as error:
-            fault = make_unreadable_error(spec, str(error))
-            fault.bill = bill.unless_empty
-            raise fault from None
-        return Reply(
-            text=encode_stored_vectors(vectors),
-            finish_reason=None,
-            served_model=answer.model,
-            bill=bill,
-        )
-
-
-def _convert_entry(raw: Any) -> dict[str, Any]:
-    """Return one embedding of a response as a mapping; some providers' are objects."""
-    return (
-        raw if isinstance(raw, dict) else {"index": getattr(raw, "index", None), "embedding": getattr(raw, "embedding", None)}
-    )
 
 
 def call_error(spec: ModelSpec, error: Exception) -> CallError:

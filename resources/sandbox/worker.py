@@ -1,12 +1,13 @@
 """Both processes of a check: the candidate, which has only the program, and the tester, which has the tests and calls it.
 
 Its source is passed to a system interpreter (Python 3.8 or newer) with `-c`; it imports nothing of this project. Frames of one letter, four
-bytes of length and a payload come in by standard input and go out by standard output. The payload is plain data with tags: nothing made in
+bytes of length and a payload come in by standard input and go out by standard output. The payload is plain data in JSON: nothing made in
 one process can act in the other.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 import sys
@@ -17,9 +18,19 @@ if TYPE_CHECKING:
 
 DEEPEST_CROSSING = 100
 """Maximum nesting of lists in a value between the processes."""
+LARGEST_FRAME = 2**24
+"""Maximum bytes of one value between the processes; the process between them holds only one."""
 LONGEST_WORDS = 300
 BASE_TYPES = (int, float, complex, str, bytes, list, tuple, set, dict)
 PLAIN_TYPES = frozenset((*BASE_TYPES, bool))
+DECODERS: dict[str, Any] = {
+    "b": bytes.fromhex,
+    "c": lambda parts: complex(*parts),
+    "d": dict,
+    "e": set,
+    "i": lambda digits: int(digits, 16),
+    "t": tuple,
+}
 TESTS_FILE = "<tests>"
 
 
@@ -31,38 +42,41 @@ class LostCandidate(BaseException):
     """A fault of the tester: no verdict on the candidate."""
 
 
-def encode_value(value: Any, depth: int = 0, *, as_base: bool = False) -> bytes:
-    """Return a value as tagged bytes. Raises NotTransferable unless it is plain data; `as_base`: read a subclass by its base's methods only."""
+def encode_value(value: Any, *, as_base: bool = False) -> bytes:
+    """Return plain data as JSON. Raises NotTransferable for any other value; `as_base`: read a subclass by its base's methods only."""
+    text = json.dumps(_tag_value(value, 0, as_base), ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _tag_value(value: Any, depth: int, as_base: bool) -> Any:
+    """Return what JSON can hold: types that it lacks become a mapping of one letter (`DECODERS`)."""
     kind: Any = type(value)
     if as_base and kind not in PLAIN_TYPES:
         kind = next((base for base in BASE_TYPES if issubclass(kind, base)), kind)
     if depth > DEEPEST_CROSSING:
         raise NotTransferable("data nested too deeply")
-    if value is None:
-        return b"N"
-    if kind is bool:
-        return b"T" if value else b"F"
+    if value is None or kind is bool:
+        return value
     if kind is int:
-        size = (int.bit_length(value) + 8) // 8
-        return _encode_sized(b"i", size, int.to_bytes(value, size, "big", signed=True))
+        # Long numbers in decimal digits would be refused.
+        return int.__pos__(value) if int.bit_length(value) < 64 else {"i": int.__format__(value, "x")}
     if kind is float:
-        return b"f" + struct.pack(">d", float.__pos__(value))
+        return float.__pos__(value)
+    if kind in (str, bytes) and kind.__len__(value) > LARGEST_FRAME:
+        raise NotTransferable("a value of " + str(kind.__len__(value)) + " characters")
+    if kind is str:
+        return str.__str__(value)
+    if kind is bytes:
+        return {"b": bytes.hex(value)}
     if kind is complex:
         value = complex.__pos__(value)
-        return b"c" + struct.pack(">dd", value.real, value.imag)
-    if kind is str:
-        raw = str.encode(value, "utf-8", "surrogatepass")
-        return _encode_sized(b"s", len(raw), raw)
-    if kind is bytes:
-        return _encode_sized(b"b", bytes.__len__(value), bytes.__getitem__(value, slice(None)))
+        return {"c": [value.real, value.imag]}
     if kind is dict:
-        parts = [encode_value(part, depth + 1, as_base=as_base) for pair in _list_items(value) for part in pair]
-        return _encode_sized(b"d", len(parts) // 2, b"".join(parts))
-    letter = {list: b"l", tuple: b"t", set: b"e"}.get(kind)
-    if letter is None:
+        return {"d": [[_tag_value(part, depth + 1, as_base) for part in pair] for pair in _list_items(value)]}
+    if kind not in (list, tuple, set):
         raise NotTransferable("a value of type " + str(kind.__name__)[:80] + ", which is no plain data")
-    parts = [encode_value(part, depth + 1, as_base=as_base) for part in kind.__iter__(value)]
-    return _encode_sized(letter, len(parts), b"".join(parts))
+    parts = [_tag_value(part, depth + 1, as_base) for part in kind.__iter__(value)]
+    return parts if kind is list else {"t" if kind is tuple else "e": parts}
 
 
 def _list_items(value: Any) -> Any:
@@ -71,50 +85,17 @@ def _list_items(value: Any) -> Any:
     return base.items(value) if base and issubclass(type(value), base) else dict.items(value)
 
 
-def _encode_sized(tag: bytes, size: int, payload: bytes) -> bytes:
-    return tag + struct.pack(">I", size) + payload
-
-
 def decode_value(raw: bytes) -> Any:
-    """Return the value of tagged bytes. Raises NotTransferable for invalid bytes."""
+    """Return the value of `encode_value`. Raises NotTransferable for invalid bytes."""
     try:
-        value, end = _decode_at(raw, 0, 0)
-    except (IndexError, struct.error, UnicodeDecodeError, TypeError, MemoryError, RecursionError):
+        return json.loads(raw.decode("utf-8", "surrogatepass"), object_pairs_hook=_decode_tagged)
+    except (ValueError, TypeError, KeyError, ArithmeticError, MemoryError, RecursionError):
         raise NotTransferable("bytes that are no plain data") from None
-    if end != len(raw):
-        raise NotTransferable("bytes behind plain data")
-    return value
 
 
-def _decode_at(raw: bytes, offset: int, depth: int) -> tuple[Any, ...]:
-    tag = raw[offset : offset + 1]
-    offset += 1
-    if depth > DEEPEST_CROSSING + 1:
-        raise NotTransferable("data nested too deeply")
-    if tag in (b"N", b"T", b"F") and tag:
-        return {b"N": None, b"T": True, b"F": False}[tag], offset
-    if tag == b"f":
-        return struct.unpack_from(">d", raw, offset)[0], offset + 8
-    if tag == b"c":
-        return complex(*struct.unpack_from(">dd", raw, offset)), offset + 16
-    if not tag or tag not in b"isbltde":
-        raise NotTransferable("bytes that are no plain data")
-    (size,) = struct.unpack_from(">I", raw, offset)
-    offset += 4
-    if size > len(raw) - offset:
-        raise NotTransferable("bytes that are no plain data")
-    if tag in b"isb":
-        part = raw[offset : offset + size]
-        if tag == b"i":
-            return int.from_bytes(part, "big", signed=True), offset + size
-        return part.decode("utf-8", "surrogatepass") if tag == b"s" else part, offset + size
-    values = []
-    for _ in range(2 * size if tag == b"d" else size):
-        value, offset = _decode_at(raw, offset, depth + 1)
-        values.append(value)
-    if tag == b"d":
-        return {values[i]: values[i + 1] for i in range(0, len(values), 2)}, offset
-    return (values if tag == b"l" else tuple(values) if tag == b"t" else set(values)), offset
+def _decode_tagged(pairs: Any) -> Any:
+    ((letter, part),) = pairs
+    return DECODERS[letter](part)
 
 
 class Pipe:
@@ -301,7 +282,7 @@ def main() -> None:
     """Limit this process, report that it is ready, and carry out the parent's requests."""
     sys.path[:] = [place for place in sys.path if place]
     pipe = Pipe()
-    role, *limits = decode_value(bytes.fromhex(sys.argv[1]))
+    role, *limits = decode_value(sys.argv[1].encode())
     limit(*limits)
     del sys.argv[1:]
     pipe.send(b"R", encode_value(".".join(map(str, sys.version_info[:3]))))

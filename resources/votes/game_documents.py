@@ -16,9 +16,21 @@ import sqlalchemy as sa
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.text.number_words import list_first_names
 from dtef_pipeline.text.well_formed import replace_surrogates
-from resources.responses.database import ResponseDatabase, find_schema_version, make_tables
-from resources.responses.database_stores import DatabaseStore, get_utc_now, read_if_there
-from resources.votes.vote_tables import convert_time, find_noted_action, make_vote_tables, microseconds, record_action
+from resources.responses.database import (
+    DatabaseStore,
+    ResponseDatabase,
+    find_schema_version,
+    get_utc_now,
+    make_tables,
+    read_if_there,
+)
+from resources.votes.vote_tables import (
+    convert_time,
+    find_noted_action,
+    make_vote_tables,
+    microseconds,
+    record_action,
+)
 
 GameDocumentKind = Literal["persona", "scenario"]
 DOCUMENT_KINDS: tuple[GameDocumentKind, ...] = get_args(GameDocumentKind)

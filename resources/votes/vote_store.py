@@ -47,8 +47,7 @@ from dtef_pipeline.preference.votes import (
     make_keyed_pair,
 )
 from dtef_pipeline.text.well_formed import replace_surrogates
-from resources.responses.database import ResponseDatabase, asking_runs, responses
-from resources.responses.database_stores import DatabaseStore, get_utc_now
+from resources.responses.database import DatabaseStore, ResponseDatabase, asking_runs, get_utc_now, responses
 from resources.votes import vote_tables as tables
 from resources.votes.vote_queries import (
     JUDGE_KIND,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from resources.gateway.retries import Backoff
+from resources.gateway.queues import Backoff
 from tests.fake_llm_server import FakeLLM
 
 

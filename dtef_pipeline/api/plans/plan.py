@@ -323,8 +323,7 @@ def require_askable(
     Raises UnfitManifest and StoreError.
     """
     from resources.gateway.budget import Accounts
-    from resources.gateway.model_checks import refuse_early
-    from resources.gateway.request_settings import describe_altered_settings
+    from resources.gateway.model_checks import describe_altered_settings, refuse_early
     from resources.responses.store import ResponseStore
 
     if not (models := [spec for spec in specs if not spec.is_computed]):

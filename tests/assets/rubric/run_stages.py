@@ -73,7 +73,7 @@ def run(environment: dict[str, str], config: dict[str, Any], stages: Sequence[st
 def main() -> None:
     import assets.launch  # noqa: F401 - imported for the forks
     import resources.gateway.gateway
-    from resources.gateway.retries import Backoff
+    from resources.gateway.queues import Backoff
 
     resources.gateway.gateway.Backoff = partial(Backoff, first=0.01, longest=0.1)  # type: ignore[misc,assignment]
     for line in sys.stdin:

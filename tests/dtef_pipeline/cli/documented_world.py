@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from dtef_pipeline.asking.request import Request
-from resources.gateway.bills import Bill
 from resources.gateway.local_model import LocalTransport
+from resources.gateway.prices import Bill
 from resources.gateway.transport import Reply
 from resources.settings import Settings
 from resources.votes.vote_store import VoteStore

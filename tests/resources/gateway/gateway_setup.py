@@ -12,8 +12,7 @@ from resources.gateway import Gateway
 from resources.gateway.direct_transport import DirectTransport, is_direct
 from resources.gateway.gateway import Outcome
 from resources.gateway.litellm_transport import LitellmTransport
-from resources.gateway.queues import BreakerRules
-from resources.gateway.retries import Backoff
+from resources.gateway.queues import Backoff, BreakerRules
 from resources.gateway.transport import CallError, Reply, Transport
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import FakeLLM, Fault, FaultPlan

@@ -21,11 +21,11 @@ from dtef_pipeline.asking.models import ModelSpec, load_models
 from dtef_pipeline.asking.request import Message, Request
 from dtef_pipeline.errors import ConfigError
 from resources.gateway.direct_transport import DirectTransport, find_proxy, is_direct, parse_object
-from resources.gateway.http_errors import extract_message
 from resources.gateway.litellm_module import load_litellm
 from resources.gateway.litellm_transport import LitellmTransport, call_error
+from resources.gateway.prices import NO_BILL
 from resources.gateway.queues import find_provider
-from resources.gateway.transport import CallError, Reply, Scope, Scrubber
+from resources.gateway.transport import CallError, Reply, Scope, Scrubber, build_reply, extract_message
 from resources.responses.store import ResponseStore
 from tests.conftest import ROOT
 from tests.fake_llm_server import FakeLLM, Fault
@@ -181,12 +181,6 @@ class TestAddresses:
         (call,) = server.calls
         assert (call.headers["authorization"], call.path) == ("Basic bWU6cGFzcw==", "/v1/chat/completions?version=2")
 
-    def test_a_file_of_certificates_that_is_not_there_is_a_problem_of_https_alone(self) -> None:
-        transport = DirectTransport({"M_KEY": KEY, "SSL_CERT_FILE": "/nowhere/ca.pem"})
-        told = "SSL_CERT_FILE names /nowhere/ca.pem, and there is no such file"
-        assert transport.problem(model(None, api_base="https://h/v1")) == told
-        assert transport.problem(model(None, api_base="http://h/v1")) is None
-
     @pytest.mark.parametrize(("variable", "scheme"), [("http_proxy", "http://"), ("all_proxy", "")])
     def test_the_proxy_of_the_environment_is_used(self, scheme: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
         find_proxy.cache_clear()
@@ -275,10 +269,10 @@ class TestHostileServers:
     )
     def test_whatever_a_server_sends_is_an_answer_or_a_failed_call(self, sent: Any) -> None:
         spec = model(None, api_base="http://h/v1")
-        transport, (request,) = DirectTransport({}), requests(spec)
+        (request,) = requests(spec)
         content = sent if isinstance(sent, bytes) else json.dumps(sent).encode()
         with suppress(CallError):
-            assert isinstance(transport._build_reply(spec, parse_object(spec, content), request).text, str)
+            assert isinstance(build_reply(request, parse_object(spec, content), NO_BILL).text, str)
 
 
 def test_connections_are_kept_and_used_again(store: ResponseStore, server: FakeLLM) -> None:
@@ -438,7 +432,10 @@ class TestCertificates:
         monkeypatch.setenv("SSL_VERIFY", "False")
         assert "SSL_VERIFY turns certificate checks off" in str(LitellmTransport({"M_KEY": KEY}).problem(model(None)))
         monkeypatch.setenv("SSL_VERIFY", "True")
-        assert LitellmTransport({"M_KEY": KEY}).problem(model(None)) is None
+        for transport in (DirectTransport, LitellmTransport):
+            assert transport({"M_KEY": KEY}).problem(model(None)) is None
+            problem = transport({"M_KEY": KEY, "SSL_CERT_FILE": "/nowhere/ca.pem"}).problem(model(None))
+            assert problem == "SSL_CERT_FILE names /nowhere/ca.pem, and there is no such file"
 
     def test_nothing_in_the_code_switches_checks_off(self) -> None:
         sources = [path for package in ("dtef_pipeline", "resources", "assets") for path in (ROOT / package).rglob("*.py")]

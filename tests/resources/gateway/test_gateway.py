@@ -23,7 +23,7 @@ from dtef_pipeline.errors import GatewayError, WarehouseError
 from resources.gateway import Gateway
 from resources.gateway.gateway import Outcome
 from resources.gateway.progress import ModelProgress
-from resources.gateway.retries import Backoff
+from resources.gateway.queues import Backoff
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import Call, FakeLLM, Fault, always, at_first, at_random
 from tests.made.responses import stored
@@ -31,19 +31,9 @@ from tests.resources.gateway.gateway_setup import KEY, ask, gateway, model, requ
 
 
 class TestAnswering:
-    def test_an_answer_is_in_the_store_with_what_the_server_stated(self, store: ResponseStore, server: FakeLLM) -> None:
-        (request,) = requests(model(server))
-        answers = gateway(store).answer([request])
-        assert answers == Outcome({}, n_sent=1, replayed=0)
-        (row,) = store.responses([request.key]).to_pylist()
-        assert (row["text"], row["finish_reason"], row["served_model"]) == ("[40.0, 30.0, 20.0, 10.0]", "stop", "m-served")
-        assert (row["prompt_tokens"], row["completion_tokens"], row["attempts"]) == (4, 4, 1)
-        assert row["cost_usd"] is None
-        assert row["latency_s"] > 0
-        assert row["model_variant"] == "openai/m[max_tokens=256,temperature=0]"
-
-    def test_what_is_sent_is_the_prompt_and_the_sampling_parameters(self, store: ResponseStore, server: FakeLLM) -> None:
-        gateway(store).answer(requests(model(server, seed=0, top_p=0.5, reasoning_effort="low")))
+    def test_the_prompt_and_its_settings_are_sent_and_the_answer_is_stored(self, store: ResponseStore, server: FakeLLM) -> None:
+        (request,) = requests(model(server, seed=0, top_p=0.5, reasoning_effort="low"))
+        assert gateway(store).answer([request]) == Outcome({}, n_sent=1, replayed=0)
         (call,) = server.calls
         assert call.body == {
             "model": "m",
@@ -55,6 +45,11 @@ class TestAnswering:
             "reasoning_effort": "low",
         }
         assert call.key == KEY
+        (row,) = store.responses([request.key]).to_pylist()
+        assert (row["text"], row["finish_reason"], row["served_model"]) == ("[40.0, 30.0, 20.0, 10.0]", "stop", "m-served")
+        assert (row["prompt_tokens"], row["completion_tokens"], row["attempts"], row["cost_usd"]) == (4, 4, 1, None)
+        assert row["latency_s"] > 0
+        assert row["model_variant"] == "openai/m[max_tokens=256,reasoning_effort=low,seed=0,temperature=0,top_p=0.5]"
 
     def test_a_server_without_a_key_never_gets_the_providers(
         self, store: ResponseStore, server: FakeLLM, monkeypatch: pytest.MonkeyPatch
@@ -63,9 +58,10 @@ class TestAnswering:
         assert not gateway(store).answer(requests(model(server, api_key_env=None))).failures
         assert KEY not in json.dumps(server.calls[0].headers)
 
-    def test_a_rerun_replays_and_asks_only_the_difference(self, store: ResponseStore, server: FakeLLM) -> None:
+    def test_a_rerun_replays_without_a_key_and_asks_only_the_difference(self, store: ResponseStore, server: FakeLLM) -> None:
         spec = model(server)
         gateway(store).answer(requests(spec, 5))
+        assert gateway(store, environ={}).answer(requests(spec, 5)).replayed == 5
         assert gateway(store).answer(requests(spec, 8)) == Outcome({}, n_sent=3, replayed=5)
         assert gateway(store).answer([*requests(spec, 8, draw=1)] * 2) == Outcome({}, n_sent=8, replayed=0)
         assert gateway(store).answer(requests(spec, 8, snapshot="later")) == Outcome({}, n_sent=8, replayed=0)
@@ -149,18 +145,6 @@ class TestBeforeTheFirstCall:
         with pytest.raises(GatewayError, match=r"one: environment variable ONE_KEY is not set; two: .*TWO_KEY"):
             gateway(store, environ={"M_KEY": KEY, "TWO_KEY": " "}).answer(asked)
         assert server.calls == []
-
-    def test_a_hosted_model_without_its_providers_key_is_refused(
-        self, store: ResponseStore, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-        bare = ModelSpec(name="openai/gpt-4.1-mini", model="openai/gpt-4.1-mini")
-        with pytest.raises(GatewayError, match=r"openai/gpt-4\.1-mini: environment variable OPENAI_API_KEY is not set"):
-            gateway(store, environ={}).answer(requests(bare))
-
-    def test_a_full_replay_needs_no_key(self, store: ResponseStore, server: FakeLLM) -> None:
-        gateway(store).answer(requests(model(server), 3))
-        assert gateway(store, environ={}).answer(requests(model(server), 3)).replayed == 3
 
 
 class TestRetries:

@@ -14,9 +14,8 @@ from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Message, Request
 from dtef_pipeline.errors import GatewayError
 from resources.gateway import Gateway
-from resources.gateway.bills import Bill
 from resources.gateway.budget import UNBOUNDED_RESPONSE, Accounts, Ceiling, Usage, compute_max_usage, count_unknown_cost
-from resources.gateway.prices import Price
+from resources.gateway.prices import Bill, Price
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import FakeLLM, Fault, always
 from tests.made.responses import response, stored
@@ -37,6 +36,8 @@ class TestCalls:
         }
         assert len(answers.failures) == 40
         assert told == ["m: the run's max_calls of 10 was reached; 40 requests are not sent"]
+        rest = gateway(store, budget=Budget(max_calls=50)).answer(wanted)
+        assert (rest.n_sent, rest.replayed, rest.failures) == (40, 10, {})
 
     @pytest.mark.parametrize("status", [400, 500])
     def test_the_reason_of_requests_that_were_left_out_names_the_last_error(self, store: ResponseStore, status: int) -> None:
@@ -65,12 +66,6 @@ class TestCalls:
         second = asking.answer(requests(model(server), 10))
         assert (first.n_sent, second.n_sent, second.replayed, len(second.failures)) == (5, 2, 5, 3)
         assert len(server.calls) == 7
-
-    def test_a_rerun_with_more_budget_asks_the_rest(self, store: ResponseStore, server: FakeLLM) -> None:
-        wanted = requests(model(server), 20)
-        gateway(store, budget=Budget(max_calls=5)).answer(wanted)
-        answers = gateway(store, budget=Budget(max_calls=50)).answer(wanted)
-        assert (answers.n_sent, answers.replayed, answers.failures) == (15, 5, {})
 
 
 class TestTokensAndDollars:
@@ -198,17 +193,13 @@ class TestReserving:
         assert not budget.reserve("m", ONE_CALL)
         assert budget.find_reached_limit("m") == "the run's max_calls of 2 was reached"
 
-    def test_a_models_budget_ends_that_model_alone(self) -> None:
-        budget = Accounts(Budget(max_calls=10), {"m": Budget(max_calls=0)})
+    def test_a_models_budget_ends_that_model_alone_and_charges_the_run_nothing(self) -> None:
+        budget = Accounts(Budget(max_calls=1), {"m": Budget(max_calls=0), "other": Budget(max_cost_usd=1)})
         assert not budget.reserve("m", ONE_CALL)
         assert budget.find_reached_limit("m") == "m's max_calls of 0 was reached"
         assert budget.reserve("other", ONE_CALL)
         assert budget.find_reached_limit("other") is None
-
-    def test_a_reservation_refused_by_one_account_is_charged_to_none(self) -> None:
-        budget = Accounts(Budget(max_calls=1), {"m": Budget(max_calls=0)})
-        assert not budget.reserve("m", ONE_CALL)
-        assert budget.reserve("other", ONE_CALL)
+        assert (budget.is_price_needed("m"), budget.is_price_needed("other")) == (False, True)
 
     @given(st.lists(st.tuples(st.integers(1, 50), st.floats(0, 1)), max_size=60), st.integers(0, 400))
     def test_no_order_of_calls_exceeds_a_limit_that_reservations_respect(
@@ -291,10 +282,3 @@ class TestCeiling:
         assert (more.cost_usd, more.most_usd) == (pytest.approx(expected), pytest.approx(expected))
         assert (more.calls, more.unpriced) == (0, 0)
         assert ceiling.take_uncounted(PRICE) == Usage()
-
-
-class TestUnknownPrices:
-    def test_a_limit_of_another_model_does_not(self) -> None:
-        budget = Accounts(Budget(max_calls=1), {"other": Budget(max_cost_usd=1)})
-        budget.refuse_unpriced([(request().model, None)])
-        assert not budget.is_price_needed("m")

@@ -11,9 +11,8 @@ import pytest
 from dtef_pipeline.asking.daily_budget import DailyBudget
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import Request, UnansweredCall
-from resources.gateway.bills import Bill, parse_bill
 from resources.gateway.budget import compute_max_usage
-from resources.gateway.prices import FREE, Price, price
+from resources.gateway.prices import FREE, Bill, Price, parse_bill, price
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import Call, FakeLLM, Fault, FaultPlan, always, at_first, completion
 from tests.made.responses import response

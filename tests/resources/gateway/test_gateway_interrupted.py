@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import subprocess
-import sys
-import textwrap
-import threading
+from multiprocessing.process import BaseProcess
+from multiprocessing.queues import Queue
 from pathlib import Path
 
 import pytest
@@ -14,37 +13,47 @@ import pytest
 from resources.gateway.progress import ModelProgress
 from resources.responses.claims import Claims
 from resources.responses.store import ResponseStore
-from tests.conftest import ROOT
 from tests.fake_llm_server import FakeLLM, Fault, always
 from tests.made.responses import stored
+from tests.resources import forked
 from tests.resources.gateway.gateway_setup import gateway, model, requests
 from tests.waiting import wait_until
 
-RUN = """
-    import sys
-    from resources.gateway import Gateway
-    from resources.responses.store import ResponseStore
-    from tests.resources.gateway.gateway_setup import model, requests
-    spec = model(None, api_base=sys.argv[2], max_concurrency=8, timeout=float(sys.argv[3]))
-    with ResponseStore(sys.argv[1]) as store:
-        print(Gateway(store, environ={"M_KEY": "k-k-k-k"}, grace=float(sys.argv[4])).answer(requests(spec, 300)))
-"""
 IN_FLIGHT = 8
 
 
-def start(store: Path, server: FakeLLM, *, timeout: float = 20, grace: float = 30) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", textwrap.dedent(RUN), str(store), server.base_url, str(timeout), str(grace)]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def _run(store: Path, base_url: str, timeout: float, grace: float, lines: Queue[str]) -> None:
+    spec = model(None, api_base=base_url, max_concurrency=IN_FLIGHT, timeout=timeout)
+    with ResponseStore(store) as opened:
+        try:
+            gateway(opened, grace=grace, tell=lines.put).answer(requests(spec, 300))
+        except KeyboardInterrupt:
+            lines.put("KeyboardInterrupt")
+
+
+def start(store: Path, server: FakeLLM, *, timeout: float = 20, grace: float = 30) -> tuple[BaseProcess, Queue[str]]:
+    """A run in a process of its own, once its calls are in flight; and the lines that it tells."""
+    context = forked.context()
+    lines: Queue[str] = context.Queue()
+    run = context.Process(target=_run, args=(store, server.base_url, timeout, grace, lines), daemon=True)
+    run.start()
+    wait_until(lambda: len(server.calls) >= IN_FLIGHT)
+    return run, lines
+
+
+def interrupt(run: BaseProcess) -> None:
+    assert run.pid is not None
+    os.kill(run.pid, signal.SIGINT)
 
 
 class TestInterruption:
     def test_a_killed_run_loses_no_committed_response_and_buys_none_twice(self, tmp_path: Path) -> None:
         path = tmp_path / "responses.sqlite"
         with FakeLLM(latency=0.02) as server:
-            run = start(path, server)
+            run, _ = start(path, server)
             wait_until(lambda: server.answered >= 60)
-            run.send_signal(signal.SIGKILL)
-            run.communicate()
+            run.kill()
+            run.join()
             server.await_nobody()
             with ResponseStore(path) as store:
                 committed = stored(store)
@@ -58,12 +67,11 @@ class TestInterruption:
     def test_ctrl_c_waits_for_what_is_in_flight_and_sends_nothing_more(self, tmp_path: Path) -> None:
         path = tmp_path / "responses.sqlite"
         with FakeLLM(latency=1.0) as server:
-            run = start(path, server)
-            wait_until(lambda: len(server.calls) >= IN_FLIGHT)
-            run.send_signal(signal.SIGINT)
-            _, errors = run.communicate(timeout=60)
-            assert "KeyboardInterrupt" in errors
-            assert "waiting up to 30 s for 8 calls in flight" in errors
+            run, lines = start(path, server)
+            interrupt(run)
+            assert "waiting up to 30 s for 8 calls in flight" in lines.get(timeout=60)
+            assert lines.get(timeout=60) == "KeyboardInterrupt"
+            run.join(timeout=60)
             assert len(server.calls) == server.answered == IN_FLIGHT
         with ResponseStore(path) as store, Claims(store) as other:
             assert stored(store) == IN_FLIGHT
@@ -74,21 +82,13 @@ class TestInterruption:
 
     def test_a_second_ctrl_c_stops_at_once(self, tmp_path: Path) -> None:
         with FakeLLM(fault=always(Fault("hang", seconds=300))) as server:
-            run = start(tmp_path / "responses.sqlite", server, timeout=600, grace=600)
-            watchdog = threading.Timer(90, run.kill)
-            watchdog.start()
-            wait_until(lambda: len(server.calls) >= IN_FLIGHT)
-            run.send_signal(signal.SIGINT)
-            assert run.stderr is not None
-            # Read up to the line that invites the second one.
-            told = next(line for line in run.stderr if "interrupt again to stop at once" in line)
-            assert "for 8 calls in flight" in told
-            run.send_signal(signal.SIGINT)
+            run, lines = start(tmp_path / "responses.sqlite", server, timeout=600, grace=600)
+            interrupt(run)
+            assert "for 8 calls in flight; interrupt again to stop at once" in lines.get(timeout=60)
+            interrupt(run)
             # The first interrupt alone would wait for ten minutes.
-            _, errors = run.communicate()
-            watchdog.cancel()
-            assert run.returncode not in (0, -signal.SIGKILL)
-            assert "KeyboardInterrupt" in errors
+            assert lines.get(timeout=60) == "KeyboardInterrupt"
+            run.kill()
 
     def test_an_exception_in_the_progress_display_stops_the_run_in_order(self, store: ResponseStore) -> None:
         def progress(models: tuple[ModelProgress, ...]) -> None:

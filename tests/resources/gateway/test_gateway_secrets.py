@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
+import logging
 from pathlib import Path
 
-from tests.conftest import ROOT
-from tests.fake_llm_server import Call, FakeLLM, Fault
-from tests.resources.gateway.gateway_setup import KEY
+import pytest
 
-RUN = """
-    import logging, sys
-    logging.basicConfig(level=logging.DEBUG)
-    from resources.gateway.progress import ModelsProgress
-    from resources.responses.store import ResponseStore
-    from tests.resources.gateway.gateway_setup import QUICK, model, requests
-    from resources.gateway import Gateway
-    ways = [argument.split() for argument in sys.argv[3:]]
-    specs = [model(None, name=name, model=name, transport=way, api_base=sys.argv[2], retries=1) for name, way in ways]
-    wanted = [request for spec in specs for request in requests(spec, 12)]
-    with ResponseStore(sys.argv[1]) as store:
-        answers = Gateway(store, backoff=QUICK).answer(wanted, on_progress=ModelsProgress(print))
-        print(answers)
-        print(store.responses([request.key for request in wanted]).to_pylist())
-"""
+from resources.gateway import Gateway
+from resources.gateway.litellm_module import load_litellm
+from resources.gateway.progress import ModelsProgress
+from resources.responses.store import ResponseStore
+from tests.fake_llm_server import Call, FakeLLM, Fault
+from tests.resources.gateway.gateway_setup import KEY, QUICK, model, requests
+
+WAYS = [("openai/m", "direct"), ("openai/o", "litellm"), ("hosted_vllm/n", "litellm")]
+"""Directly, and by both of litellm's ways to a server of one's own, which log and fail differently."""
 STATUSES = (400, 429, 500, 503, 401)
 
 
@@ -40,18 +29,26 @@ def echo(call: Call) -> Fault | None:
     return Fault("status", status=status, message=f"the key {KEY} (Bearer {KEY}) is not for ?key={KEY}")
 
 
-def test_a_key_is_in_no_output_no_log_and_no_store(tmp_path: Path) -> None:
-    """Directly, and by both of litellm's ways to a server of one's own, which log and fail differently."""
-    models = ["openai/m direct", "openai/o litellm", "hosted_vllm/n litellm"]
-    with FakeLLM(fault=echo, reply=lambda call: f"<think>{KEY}</think>You sent {call.key}: [60, 40]") as server:
-        command = [sys.executable, "-c", textwrap.dedent(RUN), str(tmp_path / "responses.sqlite"), server.base_url, *models]
-        environ = {**os.environ, "M_KEY": KEY, "LITELLM_LOG": "DEBUG"}
-        done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr[-2000:]
+def test_a_key_is_in_no_output_no_log_and_no_store(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("M_KEY", KEY)
+    load_litellm.cache_clear()
+    for name in ("", "LiteLLM", "LiteLLM Router", "httpx", "httpcore", "openai", "aiohttp"):
+        caplog.set_level(logging.DEBUG, name)
+    with (
+        FakeLLM(fault=echo, reply=lambda call: f"<think>{KEY}</think>You sent {call.key}: [60, 40]") as server,
+        ResponseStore(tmp_path / "responses.sqlite") as store,
+    ):
+        specs = [model(server, name=name, model=name, transport=way, retries=1) for name, way in WAYS]
+        wanted = [request for spec in specs for request in requests(spec, 12)]
+        print(Gateway(store, backoff=QUICK).answer(wanted, on_progress=ModelsProgress(print)))
+        print(store.responses([request.key for request in wanted]).to_pylist())
         assert {(call.body["model"], call.key) for call in server.calls} == {("m", KEY), ("n", KEY), ("o", KEY)}
-    assert all(f"{model.split()[0]}: HTTP 401: the key [key]" in done.stdout for model in models)
-    assert "You sent [key]: [60, 40]" in done.stdout
-    assert KEY not in done.stdout
-    assert KEY not in done.stderr
+    shown = capfd.readouterr()
+    assert all(f"{name}: HTTP 401: the key [key]" in shown.out for name, _ in WAYS)
+    assert "You sent [key]: [60, 40]" in shown.out
+    assert "this run sends it no more requests" in caplog.text
+    assert KEY not in shown.out + shown.err + caplog.text
     for file in tmp_path.iterdir():
         assert KEY.encode() not in file.read_bytes(), file.name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 from multiprocessing.queues import Queue
 from types import SimpleNamespace
@@ -11,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from resources.gateway import single_flight
-from resources.gateway.single_flight import SingleFlight
+from resources.gateway import dispatch
+from resources.gateway.dispatch import SingleFlight
+from resources.gateway.queues import Job, ModelQueue
 from resources.responses.claims import ClaimOutcome, Claims
 from resources.responses.store import ResponseStore
 from tests.fake_llm_server import FakeLLM
@@ -106,17 +106,10 @@ class Answered:
     def beat(self) -> None: ...
 
 
-async def looked(jobs: int, answers: int) -> tuple[Any, Answered]:
+async def looked(jobs: int, answers: int) -> tuple[ModelQueue, Answered]:
     """A queue whose requests were all another run's, and what it did within a moment."""
-    queue = SimpleNamespace(
-        spec=SimpleNamespace(max_concurrency=2),
-        needs_claims=False,
-        unclaimed=deque[Any](),
-        claiming=0,
-        replayed=0,
-        ready=deque[Any](),
-    )
-    queue.elsewhere = deque(SimpleNamespace(key=str(number)) for number in range(jobs))
+    queue = ModelQueue(SimpleNamespace(spec=model(None, max_concurrency=2)))  # type: ignore[arg-type]
+    queue.elsewhere.extend(Job(str(number), None) for number in range(jobs))  # type: ignore[arg-type]
     claims, calm = Answered(answers), asyncio.Event()
 
     async def run(work: Callable[..., Any], *given: Any) -> Any:
@@ -124,7 +117,7 @@ async def looked(jobs: int, answers: int) -> tuple[Any, Answered]:
         asyncio.get_running_loop().call_later(0.2, calm.set)
         return work(*given)
 
-    flight = SingleFlight([queue], claims, SimpleNamespace(run=run), lambda: None)  # type: ignore[list-item, arg-type]
+    flight = SingleFlight([queue], claims, SimpleNamespace(run=run), lambda: None)  # type: ignore[arg-type]
     task = asyncio.create_task(flight.run())
     async with asyncio.timeout(60):
         await calm.wait()
@@ -133,12 +126,12 @@ async def looked(jobs: int, answers: int) -> tuple[Any, Answered]:
 
 
 def test_answers_of_another_run_are_taken_over_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(single_flight, "_LOOK_EVERY_S", 3600.0)
+    monkeypatch.setattr(dispatch, "_LOOK_EVERY_S", 3600.0)
     queue, _ = asyncio.run(looked(jobs=1000, answers=1000))
     assert (queue.replayed, len(queue.elsewhere), queue.claiming) == (1000, 0, 0)
 
 
 def test_where_nothing_was_answered_one_look_is_enough_for_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(single_flight, "_LOOK_EVERY_S", 3600.0)
+    monkeypatch.setattr(dispatch, "_LOOK_EVERY_S", 3600.0)
     queue, claims = asyncio.run(looked(jobs=1000, answers=0))
     assert (queue.replayed, len(queue.elsewhere), claims.looks) == (0, 1000, 1)

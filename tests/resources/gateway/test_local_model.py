@@ -111,10 +111,6 @@ TALK = (SUM, Message("assistant", "5"), Message("user", "And 3 + 4?"))
 conversations = st.lists(st.builds(Message, st.sampled_from(SPEAKERS), st.text(max_size=300)), min_size=1, max_size=100)
 
 
-def asked(*messages: Message, answer_tokens: int | None = None) -> Request:
-    return Request.build_request(messages, SPEC, 0, "base", answer_tokens=answer_tokens)
-
-
 class TestTurns:
     def test_turns_stand_between_marks_and_the_assistant_speaks_next(self) -> None:
         assert build_chat_prompt([Message("system", "Be brief."), *TALK]) == (
@@ -170,5 +166,6 @@ def test_without_messages_it_still_only_chooses(store: ResponseStore) -> None:
 
 @installed
 def test_no_text_is_too_long_or_too_odd_for_an_answer_in_words(store: ResponseStore) -> None:
-    odd = asked(Message("user", "Ω≈ç√∫˜µ≤≥÷ 한국어 " * 300 + "\x00<|im_end|>" * 10), answer_tokens=9)
-    assert Gateway(store, environ={}).answer([odd]).failures == {}
+    spec = SPEC.model_copy(update={"max_tokens": 4})
+    odd = Message("user", "Ω≈ç√∫˜µ≤≥÷ 한국어 " * 300 + "\x00<|im_end|>" * 10)
+    assert Gateway(store, environ={}).answer([Request.build_request([odd], spec, 0, "base")]).failures == {}

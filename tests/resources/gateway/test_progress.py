@@ -50,16 +50,6 @@ def test_a_progress_line_says_stage_count_rate_cost_and_time_left() -> None:
     ]
 
 
-def test_without_a_terminal_lines_of_a_command_go_to_its_errors_and_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    errors, log = io.StringIO(), list[str]()
-    monkeypatch.setattr("resources.gateway.progress._errors", errors)
-    with display_progress(log.append, every=0) as progress:
-        progress((ModelProgress("mini", 9, 0, 1, 0),))
-        progress.say("mini is given up")
-    assert log == ["mini 1/9, 0 cached, 0 failed", "mini is given up"]
-    assert errors.getvalue().splitlines() == log
-
-
 def test_a_stage_says_now_and_then_how_many_partitions_are_done() -> None:
     """Baselines of many rounds took minutes without a word."""
     log, now = list[str](), [0.0]
@@ -141,9 +131,12 @@ def test_a_command_that_is_interrupted_leaves_no_bar(monkeypatch: pytest.MonkeyP
 
 
 def test_stderr_of_a_command_is_kept_for_the_length_of_the_command(capfd: pytest.CaptureFixture[str]) -> None:
-    with keep_terminal(), display_progress(lambda line: None) as progress:
+    log: list[str] = []
+    with keep_terminal(), display_progress(log.append, every=0) as progress:
+        progress((ModelProgress("mini", 9, 0, 1, 0),))
         progress.say("mini is given up")
-    assert capfd.readouterr().err == "mini is given up\n"
+    assert log == ["mini 1/9, 0 cached, 0 failed", "mini is given up"]
+    assert capfd.readouterr().err.splitlines() == log
     with display_progress(lambda line: None) as progress:
         progress.say("nobody's command")
     assert capfd.readouterr().err == ""

@@ -21,15 +21,17 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.tables import CALL
 from resources.responses import database as db
 from resources.responses.database import SCHEMA_VERSION
-from resources.responses.response_removal import (
+from resources.responses.store import (
+    RESPONSES,
+    CostInStore,
     RemovedCost,
     ResponseSelection,
+    ResponseStore,
     UnansweredCost,
     remove_responses_by_key,
     select_response_keys,
     sum_removed_cost,
 )
-from resources.responses.store import RESPONSES, CostInStore, ResponseStore
 from tests.made.responses import keys, response, stored
 from tests.postgres import Postgres
 from tests.resources import forked
@@ -157,10 +159,10 @@ def test_summary_of_some_keys_adds_up_these_alone_and_of_all_keys_is_the_whole(s
     ]
     store.add(given)
     every = [one.request_key for one in given]
-    assert store.summarize_keys([*every, *every, "unknown"]).to_pylist() == store.summary().to_pylist()
-    (row,) = store.summarize_keys(every[1:2]).to_pylist()
+    assert store.summary([*every, *every, "unknown"]).to_pylist() == store.summary().to_pylist()
+    (row,) = store.summary(every[1:2]).to_pylist()
     assert (row["role"], row["responses"], row["cost_usd"], row["prompt_tokens"]) == ("judge", 1, 0.5, 10)
-    assert store.summarize_keys([]).to_pylist() == []
+    assert store.summary([]).to_pylist() == []
 
 
 def test_processes_that_open_an_earlier_store_at_once_bring_it_up_to_date_once(location: str) -> None:
@@ -267,15 +269,6 @@ def test_what_an_evaluation_asked_for_itself_is_reported_from_what_was_there(loc
         assert store.sum_call_costs(keys(4), "b" * 32) == CostInStore(1, 10, 5, None, 1)
 
 
-def test_who_may_only_read_reads_a_store_of_before_runs_were_noted(postgres: Postgres) -> None:
-    write_store_without_runs(location := postgres.new_database())
-    with ResponseStore(f"{location}?options=-c%20default_transaction_read_only%3Don") as store:
-        assert store.responses(keys(1)).to_pylist() == [asdict(response(1))]
-        assert [len(page) for page in store.pages()] == [1]
-        with pytest.raises(StoreError, match="read-only transaction"):
-            store.add([response(2)])
-
-
 def test_a_plain_postgresql_url_is_enough(postgres: Postgres) -> None:
     with ResponseStore(postgres.new_database().replace("postgresql+psycopg://", "postgresql://")) as store:
         assert stored(store) == 0
@@ -378,12 +371,6 @@ def test_costs_that_are_not_known_stay_unknown(filled: ResponseStore) -> None:
     remove_responses_by_key(filled.database, [KEY[1]])
     filled.add([response(1, cost_usd=None)])
     assert filled.responses([KEY[1], KEY[4]])["cost_usd"].to_pylist() == [None, 0.125]
-
-
-def test_a_store_of_before_is_read(filled: ResponseStore) -> None:
-    filled.database.write(lambda connection: connection.exec_driver_sql("DROP TABLE forgotten_responses"))
-    assert len(filled.responses(KEY.values())) == len(STORED)
-    assert sum_removed_cost(filled.database) == RemovedCost(0, 0.0)
 
 
 def lost(number: int, cost: float | None, most: float | None, at: datetime = NOON) -> UnansweredCall:

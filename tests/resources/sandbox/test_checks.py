@@ -14,7 +14,7 @@ import pytest
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.code_checks import CHECK_STATUSES, CheckResult, SandboxTask
 from dtef_pipeline.text.well_formed import replace_surrogates
-from resources.sandbox import check, levels, run
+from resources.sandbox import levels, run
 from resources.sandbox.levels import LEVELS, Interpreter, StartWay
 from resources.sandbox.run import choose_level, run_checks, run_checks_twice
 
@@ -32,11 +32,15 @@ def as_task(program: str, body: str) -> SandboxTask:
     return SandboxTask(program, "f", tests, "def helper(x):\n    return 2 * x\n\n\ndef f(x):\n    pass\n")
 
 
-def checked(*cases: tuple[str, str], timeout_s: float = 60, workers: int | None = None) -> list[CheckResult]:
-    """Programs checked at the best level by the bodies of a `check`."""
+def best_level() -> str:
     if (found := choose_level()).level is None:
         pytest.skip(f"sandbox: {found.words}")
-    return list(run_checks([as_task(*case) for case in cases], level=found.level, timeout_s=timeout_s, workers=workers))
+    return found.level
+
+
+def checked(*cases: tuple[str, str], timeout_s: float = 60, workers: int | None = None) -> list[CheckResult]:
+    """Programs checked at the best level by the bodies of a `check`."""
+    return list(run_checks([as_task(*case) for case in cases], level=best_level(), timeout_s=timeout_s, workers=workers))
 
 
 def test_each_status_is_reported_in_order() -> None:
@@ -68,16 +72,16 @@ def test_what_is_stated_is_one_line_that_can_be_stored() -> None:
 def test_a_check_that_fails_unexpectedly_is_a_fault_of_the_sandbox_for_this_program_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    once = check.check_once
+    once = run.check_once
 
     def fails_on_one(task: SandboxTask, *rest: object) -> CheckResult:
         if "broken" in task.program:
             raise KeyError("\ud800")
         return once(task, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(check, "check_once", fails_on_one)
-    results = checked(PROGRAMS["passed"], ("broken", ""), PROGRAMS["passed"])
-    assert [one.status for one in results] == ["passed", "sandbox_error", "passed"]
+    monkeypatch.setattr(run, "check_once", fails_on_one)
+    results = checked(("broken", ""), PROGRAMS["passed"])
+    assert [one.status for one in results] == ["sandbox_error", "passed"]
 
 
 def test_right_answers_pass() -> None:
@@ -120,7 +124,7 @@ def test_a_subclass_crosses_as_the_value_of_its_base_and_other_objects_are_refus
 def test_the_same_answer_has_the_same_verdict_every_time() -> None:
     """The order of a set of strings changes from process to process unless it is fixed."""
     case = ("def f(x):\n    return list({'a', 'b', 'c', 'd', 'e', 'f', 'g'})", "assert candidate(0) == [], candidate(0)")
-    assert len({one.detail for one in checked(case, case, case)}) == 1
+    assert len({one.detail for one in checked(case, case)}) == 1
 
 
 def test_the_limit_is_for_the_whole_check() -> None:
@@ -133,9 +137,7 @@ def test_the_limit_is_for_the_whole_check() -> None:
 
 def test_tests_that_cannot_be_loaded_are_no_fault_of_the_program() -> None:
     broken = ("def check(candidate:\n", "pass", "def check(candidate):\n    candidate(object())\n")
-    for result in run_checks(
-        [SandboxTask(IDENTITY, "f", tests) for tests in broken], level=checked(PROGRAMS["passed"])[0].level
-    ):
+    for result in run_checks([SandboxTask(IDENTITY, "f", tests) for tests in broken], level=best_level()):
         assert result.status == "sandbox_error"
         assert "tests" in result.detail
 
@@ -183,11 +185,12 @@ def test_a_process_that_does_not_start_is_tried_thrice_and_is_the_sandboxs_fault
 ) -> None:
     tried = []
     start = levels.start
-    monkeypatch.setattr(check, "start", lambda *args: tried.append(args[2]) or start(*args))
-    result = check.check(as_task(*PROGRAMS["passed"]), way, Interpreter(command, None), 5)
+    monkeypatch.setattr(run, "start", lambda *args: tried.append(args[1]) or start(*args))
+    monkeypatch.setattr(levels, "find_interpreter", lambda: Interpreter(command, None))
+    result = run.check(as_task(*PROGRAMS["passed"]), way, 5)
     assert result.status == "sandbox_error"
     assert result.detail
-    assert tried.count("candidate") == check.START_TRIES
+    assert tried.count("candidate") == run.START_TRIES
 
 
 def test_a_fault_that_passes_is_not_seen(way: StartWay, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,8 +202,8 @@ def test_a_fault_that_passes_is_not_seen(way: StartWay, monkeypatch: pytest.Monk
             raise failure
         return start(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(check, "start", failing)
-    assert check.check(as_task(*PROGRAMS["passed"]), way, levels.find_interpreter(), 60).status == "passed"
+    monkeypatch.setattr(run, "start", failing)
+    assert run.check(as_task(*PROGRAMS["passed"]), way, 60).status == "passed"
 
 
 def test_without_a_level_nothing_is_run_and_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +241,7 @@ def test_a_level_that_does_not_keep_its_promise_is_not_taken(monkeypatch: pytest
     """A program that is installed and runs commands is no sandbox: at `bwrap` files must be out of reach."""
     if sys.platform != "linux":
         pytest.skip("levels of the sandbox need Linux")
-    monkeypatch.setattr(run, "list_ways", lambda level, python: [StartWay("bwrap", ("/usr/bin/env",), most_tasks=None)])
+    monkeypatch.setattr(run, "list_ways", lambda level: [StartWay("bwrap", ("/usr/bin/env",), most_tasks=None)])
     found = choose_level("bwrap")
     assert found.level is None
     assert "runs as root" in found.words or "files can be read" in found.words
@@ -247,7 +250,7 @@ def test_a_level_that_does_not_keep_its_promise_is_not_taken(monkeypatch: pytest
 @pytest.mark.usefixtures("fresh")
 def test_without_a_python_of_the_system_the_running_one_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(levels, "_SYSTEM_PYTHONS", ("/usr/bin/no-python",))
-    own = levels.find_interpreter()
+    own = levels.find_interpreter.__wrapped__()
     assert Path(own.path).exists()
-    monkeypatch.setattr(run, "_interpreter", lambda: own)
+    monkeypatch.setattr(levels, "find_interpreter", lambda: own)
     assert [one.status for one in checked(PROGRAMS["passed"])] == ["passed"]

@@ -22,7 +22,7 @@ from tests.waiting import wait_until
 
 HOSTILE = tomllib.loads(Path(__file__).with_name("hostile.toml").read_text(encoding="utf-8"))
 DEEDS, PROGRAMS = HOSTILE["deeds"], HOSTILE["programs"]
-LIMIT = 1.0
+LIMIT = 0.5
 """For those that may last until they are ended; the others get so long that a machine that is busy lets them finish."""
 LONG_LIMIT = 60.0
 PATIENCE = 20.0
@@ -162,6 +162,9 @@ def test_hostile_programs_are_stopped(results: dict[str, CheckResult], level: st
     wrong = {name: one for name, one in results.items() if name != "deeds" and one.status not in PROGRAMS[name]["may_end"]}
     assert wrong == {}
     assert all(one.seconds < LIMIT + PATIENCE for one in results.values() if one.status == "timeout")
+    # How long a program had the processor tells one that is late by itself from one that waits.
+    assert 0 < results["endless loop"].cpu_seconds < LIMIT + PATIENCE
+    assert results["asleep"].cpu_seconds < 0.1
 
 
 @pytest.mark.usefixtures("results")
@@ -171,19 +174,6 @@ def test_they_leave_nothing_behind(level: str, outside: Outside, grown: list[flo
     assert outside.left() == []
     assert outside.state() == outside.before
     assert outside.arrived() == []
-
-
-def test_programs_that_do_not_end_are_ended_in_time(level: str) -> None:
-    endless = [PROGRAMS[name]["program"] for name in ("endless loop", "endless loop that catches everything")]
-    asleep = "import time\ndef f():\n    time.sleep(60)\n"
-    tasks = [SandboxTask(program, "f", KEPT) for program in (*endless, asleep)]
-    began = time.monotonic()
-    results = list(run_checks(tasks, level=level, timeout_s=0.5, workers=len(tasks)))
-    assert time.monotonic() - began < 0.5 + PATIENCE
-    assert {result.status for result in results} == {"timeout"}
-    # How long a program had the processor tells one that is late by itself from one that waits.
-    assert 0 < results[0].cpu_seconds < 0.5 + PATIENCE
-    assert results[2].cpu_seconds < 0.1
 
 
 SEES_KEYS = """

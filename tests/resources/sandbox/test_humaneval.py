@@ -50,8 +50,8 @@ def program(task: str, text: str, prompt: str | None) -> CodeProgram:
 
 
 def test_published_completions_have_their_verdicts() -> None:
-    """Every twenty-fourth one; the benchmark runs all 240."""
-    published = json_rows(f"{FOLDER}/outputs/reflexion.jsonl")[::24]
+    """Every forty-eighth one; the benchmark runs all 240."""
+    published = json_rows(f"{FOLDER}/outputs/reflexion.jsonl")[::48]
     found = results((row["task_id"], row["text"], None) for row in published)
     told = [(row["task_id"], row["model"], row["status"] if row["text"] else "empty") for row in published]
     assert [(task, model, one.status) for (task, model, _), one in zip(told, found, strict=True)] == told

@@ -287,7 +287,7 @@ def test_the_published_cases(client: TestClient) -> None:
 
 def test_others_are_answered_while_a_submission_is_prepared(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first submission imports litellm, which takes seconds."""
-    from resources.gateway import litellm_module, request_settings
+    from resources.gateway import litellm_module, model_checks
 
     begun, may_end = threading.Event(), threading.Event()
 
@@ -296,7 +296,7 @@ def test_others_are_answered_while_a_submission_is_prepared(client: TestClient, 
         may_end.wait()
         return litellm_module.load_litellm()
 
-    monkeypatch.setattr(request_settings, "load_litellm", load_slowly)
+    monkeypatch.setattr(model_checks, "load_litellm", load_slowly)
     with ThreadPoolExecutor(1) as threads:
         slow = threads.submit(client.post, "/api/evaluations", json=KUHN)
         try:

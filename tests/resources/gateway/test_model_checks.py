@@ -14,11 +14,12 @@ from dtef_pipeline.errors import GatewayError, UnpricedModels
 from resources.gateway import Gateway, model_checks
 from resources.gateway.budget import Accounts, Usage
 from resources.gateway.litellm_module import load_litellm
-from resources.gateway.model_checks import find_quick_problem, refuse_early
-from resources.gateway.request_settings import (
+from resources.gateway.model_checks import (
     build_sent_body,
     describe_altered_settings,
     find_altered_settings,
+    find_quick_problem,
+    refuse_early,
     refuse_same_sent,
 )
 from resources.responses.store import ResponseStore
