@@ -28,8 +28,15 @@ from dtef_pipeline.family.stage import (
 from dtef_pipeline.games.entrants import list_player_models, plan_league, resolve_entrants, select_game_items
 from dtef_pipeline.games.episode import BaselineGames, LeaguePlan, MatchPlayed, check_replay
 from dtef_pipeline.games.episode_items import build_game_prompt_rows, build_item_rows
-from dtef_pipeline.games.episode_rows import EpisodeColumns, build_turn_table, iterate_turn_rows, merge_episodes, merge_turns
-from dtef_pipeline.games.episode_scores import compute_episode_scores, merge_episode_scores
+from dtef_pipeline.games.episode_rows import (
+    EpisodeColumns,
+    build_turn_table,
+    compute_episode_scores,
+    iterate_turn_rows,
+    merge_episode_scores,
+    merge_episodes,
+    merge_turns,
+)
 from dtef_pipeline.games.game_estimate import EpisodeTextLimit, write_legal_text
 from dtef_pipeline.games.pack_files import check_metric_weights
 from dtef_pipeline.games.packs import Pack, name_failing_adapters

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dtef_pipeline.asking.models import LOCAL_EMBEDDER, ModelSpec
-from dtef_pipeline.asking.selectors import SAMPLING
+from dtef_pipeline.asking.models import LOCAL_EMBEDDER, SAMPLING, ModelSpec
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import duckdb
 import numpy as np
 
+from dtef_pipeline.games.contract import EXPECTED_RETURN, FORFEIT_RATE
 from dtef_pipeline.games.episode_rows import OUT_OF_BUDGET, PLAYED_EPISODE
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.metrics import EXPECTED_RETURN, FORFEIT_RATE
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, PLAYED_SERIES, compute_results_of, create_latest_scores
 from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
 from dtef_pipeline.statistics.ranks import rank_numbers

@@ -12,12 +12,11 @@ from typing import Any
 
 from dtef_pipeline.documents import Reason
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Illegal, find_baseline, list_baselines, make_baseline_rng
+from dtef_pipeline.games.contract import Illegal, find_baseline, list_baselines, make_baseline_rng, require_composite
 from dtef_pipeline.games.episode import replay
-from dtef_pipeline.games.episode_scores import select_pack_metrics
+from dtef_pipeline.games.episode_rows import select_pack_metrics
 from dtef_pipeline.games.game_in_play import FORFEIT_FLAG, TURN_LIMIT_FLAG, GameInPlay, decode_trace, encode_trace, hash_trace
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
-from dtef_pipeline.games.metrics import require_composite
 from dtef_pipeline.games.packs import ADAPTERS_GROUP, Pack, adapters, list_lacking_names, pack
 from dtef_pipeline.text.name_matching import list_nearest
 

@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 
 from dtef_pipeline.asking.snapshot_order import order_in
 from dtef_pipeline.boards.item_board import build_latest_sql
-from dtef_pipeline.games.metrics import (
+from dtef_pipeline.games.contract import (
     EXPECTED_RETURN,
     EXPLOITATION,
     FORFEIT_RATE,

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
-from dtef_pipeline.asking.asking_run import AskingRun
+from dtef_pipeline.asking.request import AskingRun
 from dtef_pipeline.documents import Part, format_in_one_line, format_value
 from dtef_pipeline.errors import BallotError
 from dtef_pipeline.identity import digest

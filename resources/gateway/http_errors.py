@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from dtef_pipeline.asking.addresses import redact_address
-from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.models import ModelSpec, redact_address
 from resources.gateway.transport import CallError, Scope
 from resources.retry_after import retry_after
 

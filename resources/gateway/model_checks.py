@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from dtef_pipeline.asking.addresses import redact_address
-from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.models import ModelSpec, redact_address
 from dtef_pipeline.errors import GatewayError
 from dtef_pipeline.text.number_words import list_first_names
 from resources.gateway.budget import Accounts

@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from dtef_pipeline.asking.models import OPENAI, ModelSpec
-from dtef_pipeline.asking.selectors import format_setting
+from dtef_pipeline.asking.models import OPENAI, ModelSpec, format_setting
 from dtef_pipeline.errors import GatewayError
 from resources.gateway.direct_transport import is_direct
 from resources.gateway.litellm_module import load_litellm

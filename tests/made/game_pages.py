@@ -14,8 +14,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Response
 from dtef_pipeline.games.episode import BaselineGames, LeaguePlan, Match
 from dtef_pipeline.games.episode_items import GameItem
-from dtef_pipeline.games.episode_rows import EpisodeColumns
-from dtef_pipeline.games.episode_scores import compute_episode_scores
+from dtef_pipeline.games.episode_rows import EpisodeColumns, compute_episode_scores
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.persona_results import compute_game_results

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from dtef_pipeline.asking.addresses import redact_address
 from dtef_pipeline.asking.makers import KNOWN_MAKERS, SERVING, find_maker, get_known_maker
-from dtef_pipeline.asking.models import LOCAL_EMBEDDER, LOCAL_MODELS, Budget, ModelSpec, load_models
+from dtef_pipeline.asking.models import LOCAL_EMBEDDER, LOCAL_MODELS, Budget, ModelSpec, load_models, redact_address
 from dtef_pipeline.asking.request import parse_variant
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES

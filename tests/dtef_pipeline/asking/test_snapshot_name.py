@@ -10,8 +10,17 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from dtef_pipeline.asking.snapshot_name import MAX_SNAPSHOT_NAME, require_one_spelling, require_snapshot_name, snapshot_time
-from dtef_pipeline.asking.snapshot_order import among, read_snapshot_times, snapshot_order, sort_snapshots, take_times
+from dtef_pipeline.asking.snapshot_order import (
+    MAX_SNAPSHOT_NAME,
+    among,
+    read_snapshot_times,
+    require_one_spelling,
+    require_snapshot_name,
+    snapshot_order,
+    snapshot_time,
+    sort_snapshots,
+    take_times,
+)
 from dtef_pipeline.boards.cells import load_cells, load_scores_by_metric
 from dtef_pipeline.drift.models import compute_model_drift, drift_checks
 from dtef_pipeline.errors import ConfigError

@@ -13,8 +13,9 @@ import pytest
 
 from assets.games.game_catalog import load_known_scenarios
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.contract import merge_metrics, require_composite
 from dtef_pipeline.games.episode_items import build_game_items, build_item_rows, resolve_opponents, truth_id
-from dtef_pipeline.games.episode_scores import compute_episode_scores
+from dtef_pipeline.games.episode_rows import compute_episode_scores
 from dtef_pipeline.games.game_in_play import write_system_text
 from dtef_pipeline.games.game_pairs import (
     add_game_coverage,
@@ -24,7 +25,6 @@ from dtef_pipeline.games.game_pairs import (
     sort_players,
 )
 from dtef_pipeline.games.manifest import EvaluationWeights, read_manifests, select_manifests_in_play
-from dtef_pipeline.games.metrics import merge_metrics, require_composite
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import (
     ALIKE_SEEDS,

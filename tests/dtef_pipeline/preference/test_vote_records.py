@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dtef_pipeline.errors import BallotError, SourceError
-from dtef_pipeline.preference.response_lengths import compute_longer_share
 from dtef_pipeline.preference.vote_files import VoteColumns, read_votes
-from dtef_pipeline.preference.vote_fit import VoteSettings, fit_votes
+from dtef_pipeline.preference.vote_fit import VoteSettings, compute_longer_share, fit_votes
 from dtef_pipeline.preference.vote_records import (
     RECORD_FIELDS,
     build_response,

@@ -11,21 +11,23 @@ import pytest
 from pokerkit import Automation, BettingStructure, Deck, Mode, Opening, StandardHighHand, State, Street
 
 from dtef_pipeline.games.contract import Count, Illegal
-from dtef_pipeline.games.holdem.betting import (
+from dtef_pipeline.games.holdem.limit_holdem import (
     BET_SIZES,
     BETS_ALLOWED,
     BLINDS,
     STACK,
     HoldemAction,
     HoldemHand,
+    LimitHoldem,
     apply_command,
     compare_hands,
     compute_nets,
     deal_new_hand,
     list_allowed_commands,
+    normalise_betting_command,
+    of_manifest,
     shuffle_deck,
 )
-from dtef_pipeline.games.holdem.limit_holdem import LimitHoldem, normalise_betting_command, of_manifest
 from dtef_pipeline.games.manifest import read_manifest
 from tests.conftest import ROOT
 from tests.made.made_games import apply_commands, play_out

@@ -7,8 +7,10 @@ from itertools import combinations
 
 import pytest
 
-from dtef_pipeline.games.holdem.betting import HOLDEM_RANKS, SORTED_DECK, Cards
 from dtef_pipeline.games.holdem.limit_holdem import (
+    HOLDEM_RANKS,
+    SORTED_DECK,
+    Cards,
     count_outs,
     find_median_lead,
     has_made_hand,

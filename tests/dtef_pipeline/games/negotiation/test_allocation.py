@@ -9,14 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Count, Illegal, list_baselines
-from dtef_pipeline.games.negotiation.allocation import of_manifest
-from dtef_pipeline.games.negotiation.bargain import TOTAL_VALUE, draw_values
-from dtef_pipeline.games.negotiation.referee import Fairness, find_proposal_fault, measure_fairness
+from dtef_pipeline.games.negotiation.allocation import TOTAL_VALUE, draw_values, of_manifest
+from dtef_pipeline.games.negotiation.proposals import Fairness, find_proposal_fault, measure_fairness
 from tests.made.made_games import apply_commands, play_out
 from tests.made.negotiations import a_bargain, an_allocation, shipped
 from tests.made.shared_cases import cases

@@ -14,18 +14,16 @@ import pytest
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Count, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
-from dtef_pipeline.games.solitaire.tableau import (
+from dtef_pipeline.games.solitaire.thirteen import (
     CARDS,
     Tableau,
+    ThirteenState,
     apply_card_command,
+    count_commands_to_come,
     deal_tableau,
     explain_illegal_command,
-    list_legal_commands,
-)
-from dtef_pipeline.games.solitaire.thirteen import (
-    ThirteenState,
-    count_commands_to_come,
     find_solution,
+    list_legal_commands,
     normalise_cards_command,
     of_manifest,
 )
