@@ -1,4 +1,7 @@
-"""The text of a negotiation: the JSON object that counts, as an offer or acceptance, and the words around it.
+"""The text of a negotiation: the JSON object that counts, as an offer or acceptance, the words around it, and the referee.
+
+A message has words and at most one offer or acceptance. Its command is canonical JSON: `{"propose":{"A":["boat"],"B":["clock"]},"words":"..."}`,
+`{"accept":true}`, `{"words":"..."}`.
 
 The last object outside the thinking with the key `propose` or `accept` counts, wherever it is. A text without one is talk, unless it contains an
 unreadable proposal. Objects are searched for in the last `_MAX_CHARACTERS_READ` characters, with at most `_MAX_OPENINGS` openings of objects,
@@ -90,14 +93,6 @@ def parse_message(command: str, items: Sequence[str], parties: Sequence[str]) ->
     if not canonical:
         raise ValueError(f"got {command!r}; allowed: a message as canonical JSON")
     return message
-
-
-def format_choice(command: str) -> str:
-    """Format a canonical command without words for people: `accept`, `A: boat, drum; B: nothing`, `say nothing`."""
-    values = json.loads(command)
-    if "propose" not in values:
-        return "accept" if values.get("accept") else values.get("words") or "say nothing"
-    return "; ".join(f"{party}: {', '.join(bundle) or 'nothing'}" for party, bundle in values["propose"].items())
 
 
 PartyValues = Mapping[str, Mapping[str, int]]

@@ -6,7 +6,8 @@ import json
 import time
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dtef_pipeline.games.contract import Illegal
 from dtef_pipeline.games.negotiation.proposals import (
