@@ -10,7 +10,6 @@ import pytest
 from dtef_pipeline.games.holdem.limit_holdem import (
     HOLDEM_RANKS,
     SORTED_DECK,
-    Cards,
     count_outs,
     find_median_lead,
     has_made_hand,
@@ -19,6 +18,7 @@ from dtef_pipeline.games.holdem.limit_holdem import (
     name_starting_hand,
     rate_starting_hand,
 )
+from dtef_pipeline.games.small_poker import Cards
 
 ALL_DEALS = 2_097_572_400
 """Opponents' hands and boards for two cards: (50 over 2) x (48 over 5)."""
