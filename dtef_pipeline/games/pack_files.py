@@ -17,7 +17,7 @@ from dtef_pipeline.games.episode import replay
 from dtef_pipeline.games.episode_rows import select_pack_metrics
 from dtef_pipeline.games.game_in_play import FORFEIT_FLAG, TURN_LIMIT_FLAG, GameInPlay, decode_trace, encode_trace, hash_trace
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
-from dtef_pipeline.games.packs import ADAPTERS_GROUP, Pack, adapters, list_lacking_names, pack
+from dtef_pipeline.games.packs import ADAPTERS_GROUP, Pack, adapters, pack
 from dtef_pipeline.text.name_matching import list_nearest
 
 MANIFEST_FOLDERS = ("data/scenarios", "scenarios")
@@ -90,23 +90,7 @@ def _check_adapter(files: PackFiles, entries: Mapping[str, str]) -> Iterator[str
         hint = f"; pyproject.toml names {entries[name]}: install the package again" if name in entries else ""
         yield f"the adapter is missing: an entry point {name} in the group {ADAPTERS_GROUP}{hint}"
     elif files.manifest is not None:
-        try:
-            scenario = adapters()[name](files.manifest)
-        except Exception as error:  # an engine may fail in any way while it is imported
-            yield f"its adapter cannot be used: {type(error).__name__}: {error}"
-            return
-        if lacking := list_lacking_names(scenario):
-            yield f"its adapter makes a scenario without {', '.join(lacking)}: see dtef_pipeline/games/contract.py"
-            return
-        if scenario.name not in (files.name, name):
-            yield f"its adapter makes {scenario.name}; allowed: {files.name}"
-        if len(scenario.seats) != len(files.manifest.seats):
-            yield f"its manifest has {len(files.manifest.seats)} seats; allowed: {len(scenario.seats)}, the number in the adapter"
-            return
-        new_pack = Pack(files.manifest, scenario)
-        yield from check_opponents(new_pack)
-        yield from (f"its manifest: {fault}" for fault in check_weighing(new_pack))
-        yield from check_trial_game(new_pack)
+        yield from (reason.message for reason in check_manifest_engine(files.manifest))
 
 
 def _check_pack_tests(name: str, tests: Mapping[Path, str]) -> Iterator[str]:
@@ -121,56 +105,52 @@ def _check_playbook(name: str, folder: Path) -> Iterator[str]:
         yield f"the playbook is missing: {path}"
 
 
-def check_weighing(pack: Pack) -> Iterator[str]:
-    """Return a sentence per metric of the composite score, and per flag with a severity, that the scenario does not have."""
-    try:
-        require_composite("evaluation, algorithmic", pack.manifest.evaluation.algorithmic, select_pack_metrics(pack))
-    except ConfigError as error:
-        yield str(error)
-    flags = dict.fromkeys((FORFEIT_FLAG, TURN_LIMIT_FLAG, *getattr(pack.scenario, "flags", ())))
-    for name in pack.manifest.severities:
-        if name not in flags:
-            yield f"severities: {name}: not a flag of the scenario; allowed: {', '.join(flags)}"
-
-
-def check_opponents(pack: Pack) -> Iterator[str]:
-    """Return a sentence for each unknown opponent, and for a scenario with several seats but no opponents."""
-    baselines = list_baselines(pack.scenario)
-    for name in pack.manifest.opponents:
-        if name not in baselines:
-            yield f"its manifest names the opponent {name}; allowed: {list_nearest(name, baselines)}"
-    if len(pack.manifest.seats) > 1 and not pack.manifest.opponents:
-        yield f"its manifest names no opponents for {len(pack.manifest.seats)} seats; allowed: one or more of {', '.join(baselines)}"
-
-
-def check_metric_weights(packs: Iterable[Pack]) -> None:
-    """Raise ConfigError for the first invalid weight in manifests, before episodes that could not be scored are played and paid for."""
-    for entry in packs:
-        for fault in check_weighing(entry):
-            raise ConfigError(f"{entry.name}: {fault}")
-
-
-_FIELDS_OF_ENGINES = ("settings", "seats", "turn_limit", "adapter")
-"""Manifest fields that an engine may refuse, in the order in which its error message is searched for them."""
-
-
 def check_manifest_engine(manifest: ScenarioManifest) -> Iterator[Reason]:
     """Check a manifest against its engine, whose baselines play the first seed. Runs code of the engine's package."""
-    if manifest.adapter_name not in adapters():
-        nearest = list_nearest(manifest.adapter_name, adapters())
-        yield Reason(("adapter",), f"no engine has the name {manifest.adapter_name}; allowed: {nearest}")
-        return
     try:
         new_pack = pack(manifest.id, {manifest.id: manifest})
     except ConfigError as error:
         yield Reason((_find_named_field(str(error), manifest),), str(error))
         return
-    yield from (Reason(("opponents",), fault) for fault in check_opponents(new_pack))
-    yield from (
-        Reason(("severities",) if fault.startswith("severities") else ("evaluation", "algorithmic"), fault)
-        for fault in check_weighing(new_pack)
-    )
+    yield from _check_opponents(new_pack)
+    yield from _check_weighing(new_pack)
     yield from (Reason(("adapter",), fault) for fault in check_trial_game(new_pack))
+
+
+def _check_opponents(pack: Pack) -> Iterator[Reason]:
+    """Yield each unknown opponent, and a scenario with several seats but no opponents."""
+    baselines = list_baselines(pack.scenario)
+    for name in pack.manifest.opponents:
+        if name not in baselines:
+            message = f"its manifest names the opponent {name}; allowed: {list_nearest(name, baselines)}"
+            yield Reason(("opponents",), message)
+    if (n_seats := len(pack.manifest.seats)) > 1 and not pack.manifest.opponents:
+        message = f"its manifest names no opponents for {n_seats} seats; allowed: one or more of {', '.join(baselines)}"
+        yield Reason(("opponents",), message)
+
+
+def _check_weighing(pack: Pack) -> Iterator[Reason]:
+    """Yield the first metric of the composite score, and each flag with a severity, that the scenario does not have."""
+    try:
+        require_composite("evaluation, algorithmic", pack.manifest.evaluation.algorithmic, select_pack_metrics(pack))
+    except ConfigError as error:
+        yield Reason(("evaluation", "algorithmic"), str(error))
+    flags = dict.fromkeys((FORFEIT_FLAG, TURN_LIMIT_FLAG, *getattr(pack.scenario, "flags", ())))
+    for name in pack.manifest.severities:
+        if name not in flags:
+            message = f"severities: {name}: not a flag of the scenario; allowed: {', '.join(flags)}"
+            yield Reason(("severities",), message)
+
+
+def check_metric_weights(packs: Iterable[Pack]) -> None:
+    """Raise ConfigError for the first invalid weight in manifests, before episodes that could not be scored are played and paid for."""
+    for entry in packs:
+        for fault in _check_weighing(entry):
+            raise ConfigError(f"{entry.name}: {fault.message}")
+
+
+_FIELDS_OF_ENGINES = ("settings", "seats", "turn_limit", "adapter")
+"""Manifest fields that an engine may refuse, in the order in which its error message is searched for them."""
 
 
 def _find_named_field(fault_text: str, manifest: ScenarioManifest) -> str:
@@ -213,7 +193,7 @@ def check_trial_game(pack: Pack) -> Iterator[str]:
 def _play_baseline(pack: Pack, name: str) -> Iterator[int]:
     """Yield the turn numbers while a baseline plays all seats."""
     scenario, seed = pack.scenario, pack.manifest.seeds.first
-    chooses = find_baseline(scenario, name) if name in list_baselines(scenario) else list_baselines(scenario)["random"]
+    chooses = find_baseline(scenario, name)
     rngs = [make_baseline_rng(seed, seat) for seat in range(len(scenario.seats))]
     game = GameInPlay(pack, seed)
     while (seat := game.seat) is not None:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games import pack_files
+from dtef_pipeline.games import pack_files, packs
 from dtef_pipeline.games.contract import Count, GameResult
 from dtef_pipeline.games.episode_items import truth_id
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
@@ -40,7 +40,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def adapt(monkeypatch: pytest.MonkeyPatch, maker: MakeScenario | None) -> None:
-    monkeypatch.setattr(pack_files, "adapters", lambda: {NAME: maker} if maker else {})
+    for module in (packs, pack_files):
+        monkeypatch.setattr(module, "adapters", lambda: {NAME: maker} if maker else {})
 
 
 def faults(checkout: Path) -> list[str]:
@@ -104,7 +105,7 @@ def test_three_parties_divide_items_in_a_scenario_of_ones_own() -> None:
 
 def test_an_adapter_that_cannot_be_used_is_reported(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     adapt(monkeypatch, fails)
-    assert faults(checkout) == ["its adapter cannot be used: ModuleNotFoundError: No module named 'engine'"]
+    assert faults(checkout) == [f"scenario {NAME}: its adapter cannot be used: ModuleNotFoundError: No module named 'engine'"]
 
 
 def test_an_adapter_that_lacks_names_of_the_contract_is_reported(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +113,8 @@ def test_an_adapter_that_lacks_names_of_the_contract_is_reported(checkout: Path,
     less = {name: one for name, one in vars(ShowCards).items() if name not in ("ending", "encode_state", "permute_hidden")}
     adapt(monkeypatch, lambda _: type("LessCards", (), less)())
     assert faults(checkout) == [
-        "its adapter makes a scenario without ending, encode_state, permute_hidden: see dtef_pipeline/games/contract.py"
+        f"scenario {NAME}: its adapter makes a scenario without ending, encode_state, permute_hidden: "
+        "see dtef_pipeline/games/contract.py"
     ]
 
 
@@ -156,7 +158,7 @@ def test_a_pack_without_a_playbook_is_not_whole(checkout: Path, text: str | None
     [
         ("turn_limit: 8", "turn_limits: 8", "turn_limits: unknown key; known: id, version"),
         ("id: made/show-cards", "id: made/hide-cards", "got made/hide-cards; allowed: made/show-cards"),
-        ("seats:\n- A\n- B", "seats: [A]", "its manifest has 1 seats; allowed: 2"),
+        ("seats:\n- A\n- B", "seats: [A]", "its adapter has 2 seats, but its manifest has 1; allowed: equal"),
         ("- careful", "- carefull", "its manifest names the opponent carefull; allowed: "),
         ("seats:\n- A\n- B", "seats: [A, A]", "seats: got A, A; allowed: each once"),
         ("opponents:\n- careful", "opponents: []", "for 2 seats; allowed: one or more of random, first-legal"),
