@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from dtef_pipeline.family.stage import (
     make_uniqueness_check,
 )
 from dtef_pipeline.games.entrants import list_player_models, plan_league, resolve_entrants, select_game_items
-from dtef_pipeline.games.episode import BaselineGames, LeaguePlan, MatchPlayed, check_replay
+from dtef_pipeline.games.episode import LeaguePlan, MatchPlayed, check_replay, play_baselines
 from dtef_pipeline.games.episode_items import build_game_prompt_rows, build_item_rows
 from dtef_pipeline.games.episode_rows import (
     EpisodeColumns,
@@ -142,10 +143,11 @@ class _League:
         return {"episodes": rows, "episode_turns": merge_turns(turns, new["episode_turns"], self.plan, rows)}
 
     def _play_baselines(self) -> pa.Table:
-        columns, games = EpisodeColumns(self.plan), BaselineGames(self.plan.pack)
+        # A against B is the same game for the items of both seats.
+        columns, play = EpisodeColumns(self.plan), cache(partial(play_baselines, self.plan.pack))
         for match in self.plan.matches():
             if match.needs_no_model:
-                columns.add(match, games.trace(match.item.seed, match.list_seated_players(self.plan.n_seats)))
+                columns.add(match, play(match.item.seed, match.list_seated_players(self.plan.n_seats)))
         return columns.table()
 
 

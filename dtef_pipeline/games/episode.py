@@ -102,12 +102,9 @@ class GameEpisode:
 
 def play_baselines(pack: Pack, seed: int, players: tuple[Player, ...]) -> GameTrace:
     """Play an episode between baselines, which costs nothing. Raises ConfigError as `GameEpisode`, and if a player is a model."""
-    _check_players(pack, players)
     if models := [player.name for player in players if player.baseline is None]:
         raise ConfigError(f"{', '.join(models)}: not a baseline; allowed: only baselines, such as baseline/random")
-    game = GameInPlay(pack, seed)
-    _play_on(game, _seat_baselines(pack, seed, players))
-    return game.trace()
+    return GameEpisode(pack, seed, players).trace()
 
 
 def replay(trace: GameTrace, pack: Pack, seed: int) -> GameTrace:
@@ -240,18 +237,3 @@ class LeaguePlan:
         manifest, player = self.pack.manifest, match.player
         named = (manifest.id, manifest.version, match.item.item_id, player.persona_name, player.variant)
         return digest("episode", *named, match.draw, self.snapshot)
-
-
-class BaselineGames:
-    """Games between baselines, each played only once: A against B is the same game for the items of both seats."""
-
-    def __init__(self, pack: Pack) -> None:
-        self._pack = pack
-        self._played: dict[tuple[int, tuple[str, ...]], GameTrace] = {}
-
-    def trace(self, seed: int, players: tuple[Player, ...]) -> GameTrace:
-        """Return the trace of a game, with players by seat."""
-        key = (seed, tuple(player.name for player in players))
-        if key not in self._played:
-            self._played[key] = play_baselines(self._pack, seed, players)
-        return self._played[key]

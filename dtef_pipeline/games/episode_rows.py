@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.calls import OF_FAILURES, USAGE
+from dtef_pipeline.asking.calls import FROM_RESPONSE, OF_FAILURES, USAGE
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.games.contract import (
@@ -26,8 +26,8 @@ from dtef_pipeline.games.contract import (
     require_composite,
 )
 from dtef_pipeline.games.episode import GameEpisode, LeaguePlan, Match
-from dtef_pipeline.games.episode_items import filter_still_valid, truth_id
-from dtef_pipeline.games.game_in_play import FORFEIT_FLAG, count_seat, encode_trace, hash_trace
+from dtef_pipeline.games.episode_items import merge_still_valid, truth_id
+from dtef_pipeline.games.game_in_play import FORFEIT_FLAG, encode_trace, hash_trace
 from dtef_pipeline.games.manifest import SEVERITY_WEIGHTS
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Player
@@ -35,7 +35,6 @@ from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES
 
 PLAYED_EPISODE, OUT_OF_BUDGET = "played", "skipped_budget"
 _NO_REQUESTS = EpisodeResult()
-_FROM_PLAN = ("league", "scenario", "version", "snapshot", "truth_id")
 
 
 class EpisodeColumns:
@@ -43,7 +42,8 @@ class EpisodeColumns:
 
     def __init__(self, plan: LeaguePlan) -> None:
         self._plan = plan
-        self._columns: dict[str, list[Any]] = {column.name: [] for column in EPISODES if column.name not in _FROM_PLAN}
+        self._columns: dict[str, list[Any]] = {column.name: [] for column in EPISODES}
+        self._truth_id = truth_id(plan.pack.manifest)
         self._serialized: dict[int, tuple[GameTrace, str, str]] = {}
 
     def add(self, match: Match, trace: GameTrace, play: EpisodeResult = _NO_REQUESTS) -> None:
@@ -58,35 +58,19 @@ class EpisodeColumns:
 
     def table(self) -> pa.Table:
         """Return the table of all rows."""
-        manifest = self._plan.pack.manifest
-        rows = len(self._columns["episode_id"])
-        constant = {
-            "league": manifest.league,
-            "scenario": manifest.scenario,
-            "version": manifest.version,
-            "snapshot": self._plan.snapshot,
-            "truth_id": truth_id(manifest),
-        }
-        arrays = [
-            pa.repeat(pa.scalar(constant[column.name], column.type), rows)
-            if column.name in constant
-            else pa.array(self._columns[column.name], column.type)
-            for column in EPISODES
-        ]
-        return pa.table(arrays, schema=EPISODES)
+        return pa.table([pa.array(self._columns[column.name], column.type) for column in EPISODES], schema=EPISODES)
 
     def _describe_players(self, match: Match) -> dict[str, Any]:
         item, player = match.item, match.player
         return {
-            "episode_id": self._plan.episode_id(match),
-            "item_id": item.item_id,
+            **_identify_episode(self._plan, match),
+            "truth_id": self._truth_id,
             "persona": player.persona_name,
             "model": player.model_name,
             "model_variant": player.variant,
             "temperature": player.model.temperature if player.model else None,
             "draw": match.draw,
             "opponent": item.opponent,
-            "cluster": str(item.seed),
             "seat": item.seat,
         }
 
@@ -117,23 +101,27 @@ class EpisodeColumns:
 
     def _count_moves(self, match: Match, trace: GameTrace, play: EpisodeResult) -> dict[str, Any]:
         seat = match.item.seat
-        counts = count_seat(trace, seat)
-        writers = (move.seat for move in trace.moves if move.text is not None)  # in the order of the responses
-        return {
-            "n_turns": counts.turns,
-            "illegal": counts.illegal - counts.refused,
-            "unparsed": counts.unparsed,
-            "refused": counts.refused,
-            "forfeits": int(counts.forfeited),
-            "defaults": counts.n_default,
-            **(
-                _sum_usage_of_responses(
-                    response for response, writer in zip(play.responses, writers, strict=False) if writer == seat
-                )
-                if match.player.model
-                else {"tokens": None, "cost_usd": None}
-            ),
-        }
+        usage = {"tokens": None, "cost_usd": None}
+        if match.player.model:
+            writers = [move.seat for move in trace.moves if move.text is not None]  # in the order of the responses
+            replies = zip(play.responses, writers, strict=False)
+            usage = _sum_usage_of_responses(response for response, writer in replies if writer == seat)
+        return {**count_seat(trace, seat), **usage}
+
+
+def count_seat(trace: GameTrace, seat: int) -> dict[str, int]:
+    """Count what a seat did in an episode, finished or not, by column of EPISODES."""
+    moves = [move for move in trace.moves if move.seat == seat]
+    kinds = Counter(move.illegal.kind for move in moves if move.illegal)
+    is_last = bool(moves) and moves[-1] is trace.moves[-1] and moves[-1].command is None
+    return {
+        "n_turns": len({move.turn for move in moves}),
+        "illegal": kinds["illegal"] + kinds["unparsed"],
+        "unparsed": kinds["unparsed"],
+        "refused": kinds["refused"],
+        "forfeits": int(is_last and trace.result is not None and FORFEIT_FLAG in trace.result.flags),
+        "defaults": sum(move.by_default for move in moves),
+    }
 
 
 def merge_episodes(existing: pa.Table, new: pa.Table, plan: LeaguePlan) -> pa.Table:
@@ -141,15 +129,8 @@ def merge_episodes(existing: pa.Table, new: pa.Table, plan: LeaguePlan) -> pa.Ta
 
     Ordered by version, model, persona, draw and item, so that equal content gives equal bytes.
     """
-    return merge_rows_by(existing, new, plan, ("version", "model", "model_variant", "persona", "draw", "item_id"))
-
-
-def merge_rows_by(existing: pa.Table, new: pa.Table, plan: LeaguePlan, order: Sequence[str]) -> pa.Table:
-    """Merge any tables with `episode_id` and `truth_id` like `merge_episodes`, sorted by `order`."""
-    old = filter_still_valid(existing, plan.pack.manifest, truth_id(plan.pack.manifest))
-    old = old.filter(pc.invert(pc.is_in(old["episode_id"], new["episode_id"].combine_chunks())))
-    rows = pa.concat_tables([old, new])
-    return rows.take(pc.sort_indices(rows, [(name, "ascending") for name in order]))
+    order = ("version", "model", "model_variant", "persona", "draw", "item_id")
+    return merge_still_valid(existing, new, plan.pack.manifest, ("episode_id",), order)
 
 
 def _sum_usage_of_responses(responses: Iterable[Response]) -> dict[str, Any]:
@@ -203,7 +184,7 @@ def merge_turns(existing: pa.Table, new: pa.Table, plan: LeaguePlan, episodes: p
     for table in (existing, new):
         truth = pa.array([truths.get(episode_id) for episode_id in table["episode_id"].to_pylist()], pa.string())
         rows.append(table.append_column("truth_id", truth).filter(pc.is_valid(truth)))
-    turns = merge_rows_by(rows[0], rows[1], plan, _TURN_ORDER).drop_columns(["truth_id"])
+    turns = merge_still_valid(*rows, plan.pack.manifest, ("episode_id",), _TURN_ORDER).drop_columns(["truth_id"])
     first = np.zeros(len(turns), dtype=bool)
     first[np.unique(turns["request_key"].to_numpy(), return_index=True)[1]] = True
     is_answered = pc.equal(turns["call_status"], "answered")
@@ -215,11 +196,8 @@ def merge_turns(existing: pa.Table, new: pa.Table, plan: LeaguePlan, episodes: p
 
 
 def _identify_episode(plan: LeaguePlan, match: Match) -> dict[str, Any]:
-    manifest = plan.pack.manifest
     return {
-        "league": manifest.league,
-        "scenario": manifest.scenario,
-        "version": manifest.version,
+        **plan.pack.manifest.key_columns,
         "episode_id": plan.episode_id(match),
         "item_id": match.item.item_id,
         "cluster": str(match.item.seed),
@@ -243,19 +221,8 @@ def _locate_turn(match: Match, player: Player, seat: int, turn: int, attempt: in
 
 
 def _describe_turn_response(response: Response) -> dict[str, Any]:
-    return {
-        "prompt_id": response.prompt_id,
-        "request_key": response.request_key,
-        "call_status": "answered",
-        "response": response.text,
-        "finish_reason": response.finish_reason,
-        "served_model": response.served_model,
-        "fingerprint": response.fingerprint,
-        **{name: getattr(response, name) for name in USAGE},
-        "latency_s": response.latency_s,
-        "attempts": response.attempts,
-        "answered_at": response.answered_at,
-    }
+    names = ("prompt_id", "request_key", *FROM_RESPONSE)
+    return {**{name: getattr(response, name) for name in names}, "call_status": "answered", "response": response.text}
 
 
 def _describe_failed_request(request: Request, failure: Failure) -> dict[str, Any]:

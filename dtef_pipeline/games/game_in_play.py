@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
@@ -285,22 +285,6 @@ def encode_ending(ending: GameEnding | None) -> dict[str, Any] | None:
     return None if ending is None else {"shown": list(ending.public_facts), "hidden": list(ending.private_facts)}
 
 
-class SeatCounts(NamedTuple):
-    """Counts of one seat in an episode."""
-
-    turns: int
-    """Turns in which it played, had a command played for it, forfeited, or was stopped."""
-    texts: int
-    """Number of its texts; 0 for a baseline."""
-    illegal: int
-    """Number of texts that were not moves, including `unparsed` and `refused`."""
-    unparsed: int
-    refused: int
-    n_default: int
-    """Number of commands played for it."""
-    forfeited: bool
-
-
 def encode_trace(trace: GameTrace) -> str:
     """Encode the trace as canonical JSON: equal traces give equal text, byte for byte, as UTF-8."""
     return json.dumps(_convert_to_plain(trace), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -319,22 +303,6 @@ def decode_trace(text: str) -> GameTrace:
         moves=tuple(_decode_move(move) for move in data["moves"]),
         result=GameResult(**{name: tuple(values) for name, values in result.items()}) if result else None,
         metric_counts=tuple({name: Count(*count) for name, count in counts.items()} for counts in data["measured"]),
-    )
-
-
-def count_seat(trace: GameTrace, seat: int) -> SeatCounts:
-    """Count what a seat did in an episode, finished or not."""
-    moves = [move for move in trace.moves if move.seat == seat]
-    kinds = [move.illegal.kind for move in moves if move.illegal]
-    is_forfeit = trace.result is not None and FORFEIT_FLAG in trace.result.flags
-    return SeatCounts(
-        turns=len({move.turn for move in moves}),
-        texts=sum(move.text is not None for move in moves),
-        illegal=len(kinds),
-        unparsed=kinds.count("unparsed"),
-        refused=kinds.count("refused"),
-        n_default=sum(move.by_default for move in moves),
-        forfeited=is_forfeit and trace.moves[-1].seat == seat and trace.moves[-1].command is None,
     )
 
 

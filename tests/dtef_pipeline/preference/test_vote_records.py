@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dtef_pipeline.errors import BallotError, SourceError
 from dtef_pipeline.preference.vote_files import VoteColumns, read_votes
