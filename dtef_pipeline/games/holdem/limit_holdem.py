@@ -371,32 +371,18 @@ _MORE = ("bet", "raise")
 _PAYING_COMMANDS = (*_MORE, "call")
 HOLDEM_METRICS = (
     GameMetric(
-        "bb_per_100",
-        "expected value",
-        "big blinds per 100 hands",
-        "higher",
-        "Net chips per hand, over the big blind of 2 chips, times 100.",
+        "bb_per_100", "expected value", "big blinds per 100 hands", "higher", "Net chips over the big blind, times 100."
     ),
     GameMetric(
         EXPLOITATION,
         "expected value",
         "chips",
         "higher",
-        "Net chips per hand against each baseline, minus what the best of all baselines wins from the same one on the same deals.",
+        "Net chips against each baseline, minus the best baseline's on the same deals.",
     ),
+    GameMetric("showdown_win_rate", "efficacy", "share", "higher", "Won showdowns, split pots as half, as a share of all."),
     GameMetric(
-        "showdown_win_rate",
-        "efficacy",
-        "share",
-        "higher",
-        "Won showdowns, with half of each split pot, as a share of the hands shown down.",
-    ),
-    GameMetric(
-        "vpip",
-        "risk",
-        "share",
-        "none",
-        "Hands in which it called or raised before the flop, as a share of those in which it had a turn there.",
+        "vpip", "risk", "share", "none", "Hands with a call or raise before the flop, as a share of those with a turn there."
     ),
     GameMetric("aggression", "risk", "share", "none", "Bets and raises, as a share of all bets, raises and calls."),
     GameMetric(

@@ -178,45 +178,17 @@ def _format_standing_offer(state: Bargain, seat: int, parties: tuple[str, ...], 
 
 
 ALLOCATION_METRICS = (
-    GameMetric(
-        "cooperation_rate", "social", "share", "higher", "Cooperative offers and answers, as a share of all offers and answers."
-    ),
+    GameMetric("cooperation_rate", "social", "share", "higher", "Cooperative offers and answers, as a share of all."),
     GameMetric("agreement_rate", "social", "share", "higher", "Negotiations that ended in an agreement, as a share of all."),
     GameMetric(
-        "utility_share",
-        "expected value",
-        "share",
-        "higher",
-        "Value of the party's items as a share of the value of all items; 0 without agreement.",
+        "utility_share", "expected value", "share", "higher", "Value of its items, as a share of all; 0 without agreement."
     ),
-    GameMetric(
-        "envy",
-        "social",
-        "points",
-        "lower",
-        "Value of another party's best bundle minus that of the own one, at least 0, in agreements.",
-    ),
-    GameMetric(
-        "ef1", "social", "share", "higher", "Share of agreements in which the party envies nobody by more than one item."
-    ),
-    GameMetric(
-        "jain",
-        "social",
-        "index",
-        "higher",
-        "Jain's index of the parties' shares, 1/n to 1, in agreements in which some party gets a value above 0.",
-    ),
+    GameMetric("envy", "social", "points", "lower", "Value of another's best bundle minus that of the own, 0 or more."),
+    GameMetric("ef1", "social", "share", "higher", "Share of agreements without envy by more than one item."),
+    GameMetric("jain", "social", "index", "higher", "Jain's index of the parties' shares, 1/n to 1, unless all are 0."),
     GameMetric("nash", "social", "points", "higher", "Geometric mean of all parties' points; 0 without agreement."),
-    GameMetric(
-        "efficiency", "social", "share", "higher", "Total points as a share of the maximum possible; 0 without agreement."
-    ),
-    GameMetric(
-        "pareto",
-        "social",
-        "share",
-        "higher",
-        "Share of agreements that cannot be improved for one party without a loss to another.",
-    ),
+    GameMetric("efficiency", "social", "share", "higher", "Total points, as a share of the maximum; 0 without agreement."),
+    GameMetric("pareto", "social", "share", "higher", "Share of agreements that nobody can improve without another's loss."),
     GameMetric("messages", "efficiency", "messages", "none", "Messages of all parties together, from the first to the last."),
 )
 

@@ -211,15 +211,14 @@ _OF_A_GAME = (
         "efficiency",
         "commands",
         "lower",
-        "Commands above the fewest that solve the deal, mean over solved games; hints do not count as commands.",
+        "Commands above the fewest, without hints, mean over solved games.",
     ),
     GameMetric(
         "steps_over_optimal_charged",
         "efficiency",
         "commands",
         "lower",
-        f"Commands above the fewest that solve the deal, mean over all deals with a solution; an unsolved game counts {STEP_LIMIT} "
-        "commands.",
+        f"The same over all deals with a solution; an unsolved game counts {STEP_LIMIT} commands.",
     ),
     GameMetric("moves", "form", "commands", "none", "Commands that changed the table, mean over all games."),
     GameMetric("hints", "form", "hints", "lower", "Hints, mean over all games."),
