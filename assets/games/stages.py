@@ -27,7 +27,14 @@ from dtef_pipeline.family.stage import (
     make_uniqueness_check,
 )
 from dtef_pipeline.games.entrants import list_player_models, plan_league, resolve_entrants, select_game_items
-from dtef_pipeline.games.episode import LeaguePlan, MatchPlayed, check_replay, play_baselines
+from dtef_pipeline.games.episode import (
+    EpisodeTextLimit,
+    LeaguePlan,
+    MatchPlayed,
+    check_replay,
+    play_baselines,
+    write_legal_text,
+)
 from dtef_pipeline.games.episode_items import build_game_prompt_rows, build_item_rows
 from dtef_pipeline.games.episode_rows import (
     EpisodeColumns,
@@ -38,7 +45,6 @@ from dtef_pipeline.games.episode_rows import (
     merge_episodes,
     merge_turns,
 )
-from dtef_pipeline.games.game_estimate import EpisodeTextLimit, write_legal_text
 from dtef_pipeline.games.pack_files import check_metric_weights
 from dtef_pipeline.games.packs import Pack, name_failing_adapters
 from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, GamesSettings

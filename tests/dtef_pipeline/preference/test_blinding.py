@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.judging.hidden_names import build_blinding, list_names_of_model
-from dtef_pipeline.preference.paired_source import build_paired_responses
-from dtef_pipeline.preference.pairing import build_blinded_pair, choose_shown_as_a, count_replaced_names
+from dtef_pipeline.preference.pairing import build_blinded_pair, build_paired_responses, choose_shown_as_a, count_replaced_names
 from dtef_pipeline.preference.votes import vote_pair
 from tests.made.shared_cases import cases_beside, shared
 from tests.made.voted import real_responses, responses, vectors

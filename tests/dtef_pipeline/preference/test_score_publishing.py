@@ -12,10 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from dtef_pipeline.preference.metric_agreement import AGREEMENT_COLUMNS, compare_with_metrics, convert_judge_scores
 from dtef_pipeline.preference.pair_verdicts import is_own_pair
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
-from dtef_pipeline.preference.score_publishing import compute_position_bias, preference_scores
+from dtef_pipeline.preference.score_publishing import (
+    AGREEMENT_COLUMNS,
+    compare_with_metrics,
+    compute_position_bias,
+    convert_judge_scores,
+    preference_scores,
+)
 from dtef_pipeline.preference.vote_fit import VoteSettings, build_vote_columns, compute_votes_version, filter_by_item, fit_votes
 from dtef_pipeline.preference.votes import PlayersVote
 from tests.made.shared_cases import cases_beside
