@@ -1,4 +1,4 @@
-"""The single order of snapshots, and so which response is the latest. Boards, drift and lists all use it.
+"""Names of snapshots, and their single order, and so which response is the latest. Boards, drift and lists all use it.
 
 A snapshot has one position for all models and partitions: labels are compared over all scores. Its time is the date that its label begins
 with, or else that of its first response. Within the day of a label, the first response decides.

@@ -1,4 +1,4 @@
-"""Scores of items over one or several draws: the columns, and what boards, drift and comparisons read."""
+"""Items of a family that the engine assembles: their calls, the columns of their scores, and what boards, drift and comparisons read."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ UNIT_SCALE = (SHARE_UNIT, "solved")
 VOLATILITY = "volatility"
 """The metric that is not a mean over episodes; its total is the reward of the episode."""
 EXPLOITATION = "exploitation"
-"""The metric that compares a player with baselines, for scenarios that name it (see `sum_exploitation`)."""
+"""The metric that compares a player with baselines, for scenarios that name it (see `build_exploitation_sql`)."""
 SUCCESS_RATE, EXPECTED_RETURN = "success_rate", "expected_return"
 ILLEGAL_RATE, FORFEIT_RATE, UNPARSED_RATE = "illegal_rate", "forfeit_rate", "unparsed_rate"
 REFUSED_RATE, DEFAULT_RATE = "refused_rate", "default_rate"

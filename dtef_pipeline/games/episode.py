@@ -1,4 +1,7 @@
-"""Episodes with their players: models play turn by turn through requests, baselines play directly, and any episode can be replayed."""
+"""Episodes with their players: models play turn by turn through requests, baselines play directly, and any episode can be replayed.
+
+For estimates a stand-in plays in place of a model, and the largest number of texts that models may write is counted.
+"""
 
 from __future__ import annotations
 

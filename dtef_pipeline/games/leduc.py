@@ -11,7 +11,6 @@ from functools import cache, cached_property
 from importlib.resources import files
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import ChooseCommand
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.small_poker import (
     SMALL_BETS,
@@ -22,7 +21,6 @@ from dtef_pipeline.games.small_poker import (
     build_strategy,
     build_uniform_strategy,
     iterate_states_to_move,
-    make_strategy_baseline,
 )
 
 LEDUC_VALUE = -0.0856
@@ -52,13 +50,11 @@ class Leduc(SmallPoker):
     """
 
     public_at = 2
+    baseline_names = ("nash", "always-call", "always-raise")
 
     def __init__(self, manifest: ScenarioManifest, *, suits: bool = True) -> None:
         super().__init__(manifest)
         self.cards = tuple(f"{rank}{suit}" for rank in _LEDUC_RANKS for suit in (("s", "h") if suits else ("", "")))
-        self.baselines: Mapping[str, ChooseCommand] = {
-            name: make_strategy_baseline(self, name) for name in ("nash", "always-call", "always-raise")
-        }
 
     @cached_property
     def strategies(self) -> Mapping[str, Strategy]:

@@ -1,4 +1,7 @@
-"""Checks of scenario packs: manifest, adapter, tests and playbook exist, and one seed is played to its end by the contract."""
+"""Checks of scenario packs, and personas and scenarios as lines of JSON, for exchange with other programs and installations.
+
+A pack is complete if manifest, adapter, tests and playbook exist, and one seed is played to its end by the contract.
+"""
 
 from __future__ import annotations
 

@@ -120,10 +120,12 @@ class SmallPoker(TwoSeatPoker[SmallHand]):
     public_at: int | None = None
     """Place of the public card in the deal; None: there is none."""
     metrics: tuple[GameMetric, ...] = (SMALL_BET_RATE, SMALL_SHOWDOWN_RATE)
-    baselines: Mapping[str, ChooseCommand]
+    baseline_names: tuple[str, ...]
+    """Strategies that are baselines."""
 
     def __init__(self, manifest: ScenarioManifest) -> None:
         super().__init__(manifest)
+        self.baselines = {name: make_strategy_baseline(self, name) for name in self.baseline_names}
         self._show_legal = manifest.show_legal
 
     @property

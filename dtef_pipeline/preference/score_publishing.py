@@ -1,4 +1,4 @@
-"""Scores from all stored votes as one table: a separate fit for each family, partition, and for people or each judge."""
+"""Scores from all stored votes as one table, a fit per family, partition, and people or judge; and their agreement with metrics."""
 
 from __future__ import annotations
 
