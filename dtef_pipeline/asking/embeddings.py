@@ -165,7 +165,6 @@ def decode_vectors(data: Sequence[Mapping[str, Any]], count: int) -> Vectors:
 
 
 def _decode_vector(embedding: Any) -> Vectors:
-    """Return one vector from either encoding."""
     try:
         if isinstance(embedding, str):
             return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4")

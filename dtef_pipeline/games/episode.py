@@ -266,8 +266,6 @@ _Writer = tuple[str, str, int]
 
 @dataclass(slots=True)
 class _WriterLimit:
-    """The largest number of texts that one writer may still write."""
-
     model: ModelSpec
     texts: int = 0
     earlier_texts: float = 0.0

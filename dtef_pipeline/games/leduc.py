@@ -67,7 +67,6 @@ class Leduc(SmallPoker):
         }
 
     def _expand_ranks(self, table: Strategy) -> Strategy:
-        """Expand a strategy for ranks to the cards of this scenario."""
         return {
             self.information(state, seat): table[self.name_by_rank(state, seat)] for state, seat in iterate_states_to_move(self)
         }

@@ -185,7 +185,6 @@ def _load_pack_manifests(folders: Iterable[Path]) -> dict[str, PackFiles]:
 
 
 def _read_declared_adapters(folder: Path) -> Mapping[str, str]:
-    """Read the adapters in the checkout's pyproject.toml."""
     path = folder / "pyproject.toml"
     if not path.is_file():
         return {}
@@ -267,7 +266,6 @@ _FIELDS_OF_ENGINES = ("settings", "seats", "turn_limit", "adapter")
 
 
 def _find_named_field(fault_text: str, manifest: ScenarioManifest) -> str:
-    """Return the manifest field that an engine's error message names."""
     named = [name for name in _FIELDS_OF_ENGINES if name.partition("_")[0] in fault_text and getattr(manifest, name)]
     return named[0] if named else "adapter"
 

@@ -132,7 +132,6 @@ def compute_results_of(connection: duckdb.DuckDBPyConnection, source: str) -> pd
 
 
 def _sum_by_seed(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataFrame:
-    """Sum by player, opponent (or all), metric and seed."""
     group = ", ".join(_GROUP_COLUMNS)
     columns = ", ".join(column for column in _GROUP_COLUMNS if column != "opponent")
     is_scored = "status = 'scored'"
@@ -160,7 +159,6 @@ def _sum_by_seed(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataF
 
 
 def _compute_player_means(sums: pd.DataFrame) -> pd.DataFrame:
-    """Average by player, opponent and metric."""
     names = list(_GROUP_COLUMNS)
     groups = sums.groupby(names, dropna=False, sort=True)
     code = np.asarray(groups.ngroup(), dtype=np.int64)
@@ -201,7 +199,6 @@ def _remove_shared_intervals(frame: pd.DataFrame, players: set[tuple[Any, ...]])
 
 
 def _add_form_rates(frame: pd.DataFrame) -> pd.DataFrame:
-    """Add the rates of form to every metric of the same player and opponent."""
     keys = [*_PLAYER_COLUMNS, "opponent"]
     form = frame[frame["metric"].isin(FORM_RATES)].pivot_table(index=keys, columns="metric", values="mean", dropna=False)
     form = form.reindex(columns=list(FORM_RATES)).dropna(how="all").reset_index()

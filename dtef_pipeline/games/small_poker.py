@@ -149,7 +149,6 @@ class SmallPoker(TwoSeatPoker[SmallHand]):
             yield SmallHand((*(self.cards[place] for place in places), *hidden))
 
     def reset(self, seed: int) -> SmallHand:
-        """Return the first state, with the cards shuffled by `random.Random(seed)`."""
         deck = list(self.cards)
         random.Random(seed).shuffle(deck)  # noqa: S311 - a game's cards, no secret
         return SmallHand(tuple(deck))
@@ -164,7 +163,6 @@ class SmallPoker(TwoSeatPoker[SmallHand]):
         return now.legal if now.to_move == seat else ()
 
     def step(self, state: SmallHand, seat: int, command: str) -> SmallHand:
-        """Return the state after a legal command. Raises ValueError for another one."""
         if command not in (legal := self.legal(state, seat)):
             raise ValueError(f"{self.name}: got {command!r} from seat {seat}; allowed: {', '.join(legal) or 'nothing'}")
         return SmallHand(state.deck, (*state.commands, command))
@@ -220,7 +218,6 @@ class SmallPoker(TwoSeatPoker[SmallHand]):
         return "; ".join(stage_texts)
 
     def _describe_small_hand_end(self, state: SmallHand, seat: int) -> Iterator[str]:
-        """Describe how the hand ended, as the seat sees it."""
         now, net = self.betting(state.commands), self.nets(state)[seat]
         if now.showdown:
             yield f"Showdown: {self.seats[1 - seat]} has the {_name_card(state.deck[1 - seat])}."
@@ -373,7 +370,6 @@ def _make_poker_result(nets: tuple[int, int], *flags: str) -> GameResult:
 
 
 def _explain_illegal(action: str, now: Betting, seat: int) -> str:
-    """Explain to a player why a command does not exist or is not allowed now."""
     hint = f"allowed: {', '.join(now.legal)}"
     word = _WORD.match(action[:_MAX_WORDS].casefold())
     command = word[0] if word else ""

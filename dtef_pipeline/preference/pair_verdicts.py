@@ -216,7 +216,6 @@ def parse_request_keys(justification: str) -> tuple[str, ...]:
 
 
 def _format_justification(looks: Sequence[Judgement], votes: Sequence[Choice]) -> str:
-    """Return both verdicts with the keys of their replies, then the reasons."""
     head = " ".join(
         f"[{order} {choice} by {look.request_keys[-1]}]" for order, choice, look in zip(PAIR_ORDERS, votes, looks, strict=True)
     )

@@ -54,7 +54,6 @@ def _sort_key(group: _Group) -> tuple[str, bool, str, str, str]:
 
 
 def _fit_group(votes: Sequence[PlayersVote], settings: VoteSettings, own_servers: Collection[str]) -> list[dict[str, Any]]:
-    """Return one row per player, from one fit of the votes that count."""
     selection = filter_votes(votes, settings, own_servers)
     if not selection.votes:
         return []

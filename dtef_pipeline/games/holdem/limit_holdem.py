@@ -290,7 +290,6 @@ _HIGH_RANKS = "TJQKA"
 
 
 def _choose_first_allowed(hand: HoldemHand, wishes: tuple[str, ...]) -> str:
-    """Return the first preferred command that is allowed."""
     return next(wish for wish in wishes if wish in list_allowed_commands(hand))
 
 
@@ -328,14 +327,12 @@ _POSITIONS = (
 
 
 def _describe_price(hand: HoldemHand, seat: int) -> Iterator[str]:
-    """Describe the costs of a call and of one more bet."""
     size = BET_SIZES[hand.street]
     yield f"Bets on this street: {hand.bets} of at most {BETS_ALLOWED}, each of {format_count(size, 'chip')}"
     yield f"To call: {format_count(chips_to_call(hand, seat), 'chip')}"
 
 
 def _describe_streets(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> Iterator[str]:
-    """Describe the actions in order, one line per street."""
     names = tuple("you" if place == seat else f"the {name}" for place, name in enumerate(seats))
     for street in range(hand.street + 1):
         actions = [f"{names[action.seat]}: {action.command}" for action in hand.actions if action.street == street]

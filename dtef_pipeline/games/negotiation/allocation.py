@@ -459,7 +459,6 @@ def _find_open_offer(state: Bargain, seat: int) -> StandingOffer | None:
 
 
 def _is_waiting(state: Bargain, seat: int) -> bool:
-    """Return whether the seat agrees to the open offer."""
     return state.open_offer() is not None and _find_open_offer(state, seat) is None
 
 

@@ -231,8 +231,6 @@ class NegotiationTable:
 
 
 class _PlacedObject(NamedTuple):
-    """A JSON object in a text, and its place."""
-
     pairs: Pairs
     start: int
     end: int
