@@ -206,19 +206,14 @@ def of_groups(*groups: Episodes, spread: bool = False, share: bool = False) -> d
 LOPSIDED: Episodes = {seed: [float((seed * 7 + draw) % 5 - 2) for draw in range(1 + seed % 4)] for seed in range(20)}
 
 
-def test_means_count_every_episode_once() -> None:
+def test_means_and_volatility_count_every_episode_once() -> None:
     every = [one for values in LOPSIDED.values() for one in values]
-    found = of_groups(LOPSIDED)
-    assert found["mean"][0] == pytest.approx(statistics.fmean(every))
-    assert found["n_clusters"][0] == 20
-    assert found["low"][0] < found["mean"][0] < found["high"][0]
-
-
-def test_volatility_is_the_deviation_of_all_episodes() -> None:
-    every = [one for values in LOPSIDED.values() for one in values]
-    found = of_groups(LOPSIDED, spread=True)
-    assert found["mean"][0] == pytest.approx(statistics.pstdev(every))
-    assert 0 <= found["low"][0] < found["mean"][0] < found["high"][0]
+    for spread, expected in ((False, statistics.fmean(every)), (True, statistics.pstdev(every))):
+        found = of_groups(LOPSIDED, spread=spread)
+        assert found["mean"][0] == pytest.approx(expected)
+        assert found["n_clusters"][0] == 20
+        assert found["low"][0] < found["mean"][0] < found["high"][0]
+        assert not spread or found["low"][0] >= 0
 
 
 def test_the_interval_is_that_of_whole_seeds() -> None:

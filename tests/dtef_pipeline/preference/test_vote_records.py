@@ -63,14 +63,12 @@ def test_a_line_whose_id_is_not_its_hash_is_refused() -> None:
         read_record(pair | {"left_id": pair["right_id"], "right_id": pair["left_id"]})
 
 
-@given(ANYTHING, st.sampled_from([*RECORD_FIELDS, "ballot"]), st.data())
-def test_whatever_arrives_is_reported_in_a_sentence(value: Any, kind: str, data: st.DataObject) -> None:
-    with pytest.raises(BallotError):
-        read_record(value)
+@given(ANYTHING, st.sampled_from([*RECORD_FIELDS, "ballot"]))
+def test_whatever_arrives_is_reported_in_a_sentence(value: Any, kind: str) -> None:
     fields = RECORD_FIELDS.get(kind, ("pair_id", "choice"))
-    whole = {"kind": kind, "schema": 1, **{name: data.draw(ANYTHING) for name in fields}}
-    with pytest.raises(BallotError):
-        read_record(whole)
+    for line in (value, {"kind": kind, "schema": 1, **dict.fromkeys(fields, value)}):
+        with pytest.raises(BallotError):
+            read_record(line)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from dtef_pipeline.games.holdem.limit_holdem import (
     BLINDS,
     HOLDEM_RANKS,
     SORTED_DECK,
-    STACK,
     HoldemAction,
     HoldemHand,
     LimitHoldem,
@@ -84,6 +83,7 @@ def walk(seed: int, choose: Callable[[HoldemHand, random.Random], str] | None = 
     return states
 
 
+STACK = 1000
 HOLE_CARDS, BOARD_CARDS = ((False, False), (), (), ()), (0, 3, 1, 1)
 SELDOM_FOLDS = {"fold": 1, "check": 4, "call": 6, "bet": 6, "raise": 6}
 AUTOMATIC = (
@@ -256,19 +256,11 @@ class TestWhatIsCounted:
 
 
 class TestHowItEnds:
-    def test_a_seat_that_forfeits_loses_what_it_put_in(self) -> None:
+    def test_a_seat_that_forfeits_loses_what_it_put_in_and_at_the_limit_of_turns_nobody_wins(self) -> None:
         hand = after_commands(with_cards(*ROYAL), ["raise", "call"])
-        stopped = limit_holdem().stop_episode(hand, 1)
+        stopped, late = limit_holdem().stop_episode(hand, 1), limit_holdem().stop_episode(hand, None)
         assert (stopped.rewards, stopped.outcomes, stopped.flags) == ((4.0, -4.0), ("win", "loss"), ("forfeit",))
-
-    def test_at_the_limit_of_turns_nobody_wins(self) -> None:
-        stopped = limit_holdem().stop_episode(with_cards(*ROYAL), None)
-        assert (stopped.rewards, stopped.outcomes, stopped.flags) == ((0.0, 0.0), ("draw", "draw"), ("turn_limit",))
-
-    def test_the_default_is_check_else_fold(self) -> None:
-        hand = with_cards(*ROYAL)
-        assert limit_holdem().default(hand, 0) == "fold"
-        assert limit_holdem().default(apply_command(hand, "call"), 1) == "check"
+        assert (late.rewards, late.outcomes, late.flags) == ((0.0, 0.0), ("draw", "draw"), ("turn_limit",))
 
     def test_no_hand_reaches_the_limit_of_turns(self) -> None:
         def slowly(hand: HoldemHand, _: random.Random) -> str:
