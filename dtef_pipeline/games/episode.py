@@ -264,87 +264,54 @@ _Writer = tuple[str, str, int]
 """Model variant, persona and draw: a writer gives the same text to the same messages."""
 
 
-@dataclass(slots=True)
-class _WriterLimit:
-    model: ModelSpec
-    texts: int = 0
-    earlier_texts: float = 0.0
-    """Number of texts in their prompts other than the first ones, each counted at the longest length."""
-
-
 class EpisodeTextLimit:
     """The largest number of texts that a scenario's episodes may still need: up to the turn limit, each turn with all its retries."""
 
     def __init__(self, pack: Pack) -> None:
         manifest, scenario = pack.manifest, pack.scenario
-        self._pack = pack
+        self._n_seats, self._reply_format = len(manifest.seats), manifest.reply_format
         self._turn_texts = 1 + manifest.retries
-        self._episode_texts = -(-manifest.turn_limit // len(manifest.seats)) * self._turn_texts
+        self._episode_texts = -(-manifest.turn_limit // self._n_seats) * self._turn_texts
         self._scenario_texts: int | None = None
         """Number of distinct texts over all episodes with one draw; None: unknown."""
         if isinstance(scenario, SmallPoker):  # each information set has only one conversation
             self._scenario_texts = count_information_sets(scenario) * self._turn_texts
         self._first_tokens = self._turn_tokens = 0
         """Tokens of the longest first prompt, and of the longest text shown to a player in a turn."""
-        self._most: dict[_Writer, _WriterLimit] = {}
-        self._begun: dict[_Writer, set[str]] = defaultdict(set)
-        """First requests; within a turn, episodes that begin alike continue alike."""
-        self._counted: set[tuple[str, str, str, int, int | None]] = set()
-        """Episodes, and their seats."""
+        self._models: dict[_Writer, ModelSpec] = {}
+        self._written: dict[_Writer, dict[tuple[str, str, str, int], int | str]] = defaultdict(dict)
+        """Number of texts that a seat of an episode already has, which may be 0 although it has to move; before its first one, the key of its
+        first request, because within a turn, episodes that begin alike continue alike."""
 
     def add(self, game: MatchPlayed, request: Request) -> None:
         """Count a request of an episode that is not stored. The number of a seat's other texts is estimated from its first request only."""
         match, seat = game.match, game.episode.seat or 0
         self._turn_tokens = max(self._turn_tokens, estimate_tokens_cached(request.messages[-1].text))
         self._first_tokens = max(self._first_tokens, prompt_tokens(request.messages[:2]))
-        episode = (match.item.item_id, match.player.persona_name, match.player.variant, match.draw)
-        if self._is_new((*episode, None)):
-            self._add_whole(match)
-        if self._is_new((*episode, seat)):
-            self._begin(match, seat, request)
+        for place, player in enumerate(match.list_seated_players(self._n_seats)):
+            if player.model is None:
+                continue
+            writer = (player.variant, player.persona_name, match.draw)
+            self._models[writer] = player.model
+            own_seat = (match.item.item_id, match.player.persona_name, match.player.variant, place)
+            if not self._written[writer].setdefault(own_seat, 0) and place == seat:
+                n_texts = sum(message.role == "assistant" for message in request.messages)
+                self._written[writer][own_seat] = n_texts or request.key
 
     def total(self) -> Iterator[tuple[ModelSpec, int, float, float]]:
         """See `dtef_pipeline.family.stage.MostCalls`."""
-        instruction_tokens = max(self._turn_tokens, estimate_tokens_cached(self._pack.manifest.reply_format) + _RETRY_TOKENS)
-        for writer, most in self._most.items():
-            shared = len(self._begun[writer])
-            texts = most.texts + shared * self._turn_texts
-            grown = most.earlier_texts + shared * _sum_to(self._turn_texts)
+        instruction_tokens = max(self._turn_tokens, estimate_tokens_cached(self._reply_format) + _RETRY_TOKENS)
+        for writer, seats in self._written.items():
+            begun = {texts for texts in seats.values() if isinstance(texts, str)}
+            known = [self._turn_texts if isinstance(texts, str) else texts for texts in seats.values()]
+            texts = len(begun) * self._turn_texts + sum(self._episode_texts - n for n in known)
+            grown = len(begun) * _sum_to(self._turn_texts) + sum(_sum_to(self._episode_texts) - _sum_to(n) for n in known)
             if self._scenario_texts is not None and self._scenario_texts < texts:
                 texts, grown = self._scenario_texts, min(grown, self._scenario_texts * (self._episode_texts - 1))
-            longest = float("inf") if most.model.max_tokens is None else float(most.model.max_tokens)
-            yield (
-                most.model,
-                texts,
-                texts * self._first_tokens + (grown * (instruction_tokens + longest) if grown else 0),
-                longest,
-            )
-
-    def _is_new(self, seat: tuple[str, str, str, int, int | None]) -> bool:
-        is_new = seat not in self._counted
-        self._counted.add(seat)
-        return is_new
-
-    def _add_whole(self, match: Match) -> None:
-        """Add all texts of the models at all seats, which may have to move even if the stand-in did not."""
-        for player in match.list_seated_players(len(self._pack.manifest.seats)):
-            if player.model is not None:
-                most = self._most.setdefault((player.variant, player.persona_name, match.draw), _WriterLimit(player.model))
-                most.texts += self._episode_texts
-                most.earlier_texts += _sum_to(self._episode_texts)
-
-    def _begin(self, match: Match, seat: int, request: Request) -> None:
-        """Subtract the texts that a seat already has or, before its first one, those of its first turn, which are shared."""
-        player = match.list_seated_players(len(self._pack.manifest.seats))[seat]
-        writer = (player.variant, player.persona_name, match.draw)
-        if writer not in self._most:
-            return
-        n_texts = sum(message.role == "assistant" for message in request.messages)
-        if not n_texts:
-            self._begun[writer].add(request.key)
-            n_texts = self._turn_texts
-        self._most[writer].texts -= n_texts
-        self._most[writer].earlier_texts -= _sum_to(n_texts)
+            model = self._models[writer]
+            longest = float("inf") if model.max_tokens is None else float(model.max_tokens)
+            more_tokens = grown * (instruction_tokens + longest) if grown else 0
+            yield model, texts, texts * self._first_tokens + more_tokens, longest
 
 
 def _sum_to(texts: int) -> float:

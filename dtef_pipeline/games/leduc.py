@@ -23,8 +23,6 @@ from dtef_pipeline.games.small_poker import (
     iterate_states_to_move,
 )
 
-LEDUC_VALUE = -0.0856
-"""Chips that the first seat wins per hand with perfect play, to four decimals."""
 LEDUC_BETS = (2, 4)
 """Chips of a bet or raise before and after the public card."""
 LEDUC_RAISES = 2

@@ -16,7 +16,7 @@ from scipy.special import expit
 from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.preference.pair_verdicts import is_own_vote
+from dtef_pipeline.preference.pair_verdicts import is_own_pair
 from dtef_pipeline.preference.vote_files import VoteColumns, vote_columns
 from dtef_pipeline.preference.votes import MAX_CONFIDENT, PlayersVote
 from dtef_pipeline.statistics.bradley_terry import (
@@ -318,18 +318,14 @@ def _build_scores(
     rank, reviewers = rank_numbers(fit.beta, fit.component), _count_reviewers(counts)
     tier = _compute_tiers(votes, fit, errors, rank)
     no_score, no_bounds = find_missing_score_reasons(fit, counts, votes.players), find_missing_interval_reasons(fit, errors, n)
+    numbers = {"beta": fit.beta, "share": fit.share, "se_model": fit.model_errors, **ends._asdict()}
     scores = [
         PreferenceScore(
             model=name,
             component=int(fit.component[index]),
             rank=None if np.isnan(rank[index]) else int(rank[index]),
             tier=tier[index],
-            beta=_convert_number(fit.beta[index]),
-            share=_convert_number(fit.share[index]),
-            se=_convert_number(ends.se[index]),
-            low=_convert_number(ends.low[index]),
-            high=_convert_number(ends.high[index]),
-            se_model=_convert_number(fit.model_errors[index]),
+            **{name: _convert_number(values[index]) for name, values in numbers.items()},
             n=int(n[index]),
             n_reviewers=None if reviewers is None else int(reviewers[index]),
             reason=no_score[index] or ("" if np.isfinite(ends.se[index]) else no_bounds[index]),
@@ -398,7 +394,9 @@ def filter_votes(votes: Iterable[PlayersVote], settings: VoteSettings, own_serve
     """Return the votes that count. A vote excluded for two reasons is counted as a leak. `own_servers`: see `is_self_judged`."""
     selection = filter_by_item(votes, settings.items)
     clean = [vote for vote in selection if not (settings.without_leak_risk and vote.leak_risk)]
-    flags = [is_own_vote(vote, own_servers) for vote in clean]
+    flags = [
+        vote.reviewer_kind == "judge" and is_own_pair(vote.reviewer_id, vote.left, vote.right, own_servers) for vote in clean
+    ]
     result = [vote for vote, is_own in zip(clean, flags, strict=True) if not (settings.no_own_judge and is_own)]
     own_counts = (0, sum(flags)) if settings.no_own_judge else (sum(flags), 0)
     return FilteredVotes(tuple(result), len(selection) - len(clean), *own_counts)

@@ -86,8 +86,6 @@ BLINDS = (1, 2)
 """Chips, by seat: seat 0 has the button and the small blind."""
 BETS_ALLOWED = 4
 """Largest number of bets on a street. The big blind is the first bet before the flop."""
-STACK = 1000
-"""Chips of each seat at the start of each hand, enough for all bets."""
 _BOARD_SIZES = (0, 3, 4, 5)
 
 
