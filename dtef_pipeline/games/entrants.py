@@ -158,12 +158,6 @@ def list_solo_scenarios(packs: Mapping[str, Pack]) -> list[str]:
     return [key for key, pack in packs.items() if len(pack.manifest.seats) == 1]
 
 
-def resolve_opponent(pack: Pack, models: Models, personas: Mapping[str, Persona], name: str) -> Player:
-    """Return the opponent of a name: `baseline/NAME`, `NAME` of a baseline, a model, or PERSONA@MODEL. Raises ConfigError for an unknown
-    name."""
-    return resolve_player(pack, models, personas, name_opponent_item(pack, name))
-
-
 def name_opponent_item(pack: Pack, name: str) -> str:
     """Return the opponent's name in items: a baseline's with `baseline/`, a model's unchanged."""
     if not name.startswith(BASELINE_PREFIX) and name in list_baselines(pack.scenario):
@@ -183,7 +177,7 @@ def plan_league(pack: Pack, settings: GamesSettings, models: Models, personas: M
     items = select_game_items(pack, settings)
     players = resolve_entrants(pack, models, personas, settings.players, settings.personas)
     names = dict.fromkeys(item.opponent for item in items if item.opponent != NO_OPPONENT)
-    opponents = {name: resolve_opponent(pack, models, personas, name) for name in names}
+    opponents = {name: resolve_player(pack, models, personas, name) for name in names}
     return LeaguePlan(pack, items, players, opponents, settings.draws, settings.snapshot)
 
 

@@ -184,7 +184,7 @@ def merge_turns(existing: pa.Table, new: pa.Table, plan: LeaguePlan, episodes: p
     for table in (existing, new):
         truth = pa.array([truths.get(episode_id) for episode_id in table["episode_id"].to_pylist()], pa.string())
         rows.append(table.append_column("truth_id", truth).filter(pc.is_valid(truth)))
-    turns = merge_still_valid(*rows, plan.pack.manifest, ("episode_id",), _TURN_ORDER).drop_columns(["truth_id"])
+    turns = merge_still_valid(rows[0], rows[1], plan.pack.manifest, ("episode_id",), _TURN_ORDER).drop_columns(["truth_id"])
     first = np.zeros(len(turns), dtype=bool)
     first[np.unique(turns["request_key"].to_numpy(), return_index=True)[1]] = True
     is_answered = pc.equal(turns["call_status"], "answered")

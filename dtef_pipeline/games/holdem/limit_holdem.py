@@ -48,6 +48,7 @@ def take_own_cards(deck: Cards, seat: int) -> Cards:
 _OF_POKERKIT = dict(zip(SORTED_DECK, Card.parse("".join(SORTED_DECK)), strict=True))
 
 
+@lru_cache(maxsize=4096)
 def compare_hands(hand: Cards, rival: Cards, board: Cards) -> int:
     """Compare two hands with the five cards of the board: 1: the first wins, -1: the second wins, 0: a tie."""
     first, second = _rate_best_five(hand, board), _rate_best_five(rival, board)
@@ -70,12 +71,7 @@ def compute_nets(hand: HoldemHand) -> tuple[int, int]:
 
 def find_showdown_winner(hand: HoldemHand) -> int:
     """Return the winner of a showdown: 1: seat 0 wins, -1: seat 1 wins, 0: the pot is split."""
-    return _find_dealt_winner(hand.deck[:DEALT_ENDS])
-
-
-@lru_cache(maxsize=4096)
-def _find_dealt_winner(deck: Cards) -> int:
-    return compare_hands(take_own_cards(deck, 0), take_own_cards(deck, 1), deck[BOARD_STARTS:])
+    return compare_hands(take_own_cards(hand.deck, 0), take_own_cards(hand.deck, 1), hand.deck[BOARD_STARTS:DEALT_ENDS])
 
 
 HOLDEM_COMMANDS = ("fold", "check", "call", "bet", "raise")
@@ -131,11 +127,6 @@ class HoldemHand:
     def has_showdown(self) -> bool:
         """Whether the hand came to a showdown."""
         return self.turn is None and self.folded is None
-
-
-def deal_new_hand(seed: int) -> HoldemHand:
-    """Return a new hand with both blinds paid. The seed determines the deal."""
-    return HoldemHand(shuffle_deck(seed))
 
 
 def chips_to_call(hand: HoldemHand, seat: int) -> int:
@@ -410,7 +401,7 @@ class LimitHoldem(TwoSeatPoker[HoldemHand]):
     baselines: Mapping[str, ChooseCommand] = HOLDEM_BASELINES
 
     def reset(self, seed: int) -> HoldemHand:
-        return deal_new_hand(seed)
+        return HoldemHand(shuffle_deck(seed))
 
     def seat_to_move(self, state: HoldemHand) -> int | None:
         return state.turn

@@ -25,7 +25,6 @@ from dtef_pipeline.games.holdem.limit_holdem import (
     compare_hands,
     compute_nets,
     count_outs,
-    deal_new_hand,
     find_median_lead,
     has_made_hand,
     is_weak_hand,
@@ -131,7 +130,7 @@ def pokerkit_does(state: State, command: str, hand: HoldemHand) -> None:
 
 def same_at_both_tables(seed: int, rng: random.Random) -> HoldemHand:
     """A random hand played at both tables, which agree in every state on whose turn it is, what is allowed, the chips and the board."""
-    hand = deal_new_hand(seed)
+    hand = limit_holdem().reset(seed)
     table = pokerkit_hand(hand)
     while hand.turn is not None:
         assert table.actor_index == 1 - hand.turn
@@ -320,7 +319,7 @@ def test_pokerkit_allows_the_same_and_pays_the_same_in_random_hands() -> None:
 )
 def test_commands_that_are_not_allowed_are_refused(commands: list[str], command: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        apply_command(after_commands(deal_new_hand(1), commands), command)
+        apply_command(after_commands(limit_holdem().reset(1), commands), command)
 
 
 def test_decks_of_the_vectors() -> None:
