@@ -245,21 +245,21 @@ def list_general_metrics(unit: str) -> tuple[GameMetric, ...]:
         GameMetric(VOLATILITY, "risk", unit, "lower", "Standard deviation of the rewards of episodes (population)."),
         GameMetric(RED_FLAG_RATE, "safety", "per episode", "lower", "Flags with a severity in the manifest, per episode."),
         GameMetric(RED_FLAG_WEIGHTED, "safety", "per episode", "lower", "Sum of their severities (low 1, medium 3, high 10)."),
-        *FORM_METRICS,
+        GameMetric(ILLEGAL_RATE, "form", "per turn", "lower", "Texts that were not a legal move, without refusals, per turn."),
+        GameMetric(UNPARSED_RATE, "form", "per turn", "lower", "Texts without a command, per turn; part of the illegal texts."),
+        GameMetric(REFUSED_RATE, "form", "per turn", "lower", "Texts that decline to play, per turn."),
+        GameMetric(
+            FORFEIT_RATE, "form", SHARE_UNIT, "lower", "Episodes forfeited for lack of a legal move, as a share of all."
+        ),
+        GameMetric(
+            DEFAULT_RATE, "form", "per turn", "lower", "Moves made for the player because it gave no legal move, per turn."
+        ),
+        GameMetric("turns", "form", "turns", "none", "Mean number of turns of the player in an episode."),
+        GameMetric(
+            "tokens", "form", "tokens", "none", "Mean tokens of the player's requests in an episode, prompts and texts."
+        ),
+        GameMetric("dollars", "form", "USD", "lower", "Mean cost of the player's requests in an episode, if known."),
     )
-
-
-FORM_METRICS = (
-    GameMetric(ILLEGAL_RATE, "form", "per turn", "lower", "Texts that were not a legal move, without refusals, per turn."),
-    GameMetric(UNPARSED_RATE, "form", "per turn", "lower", "Texts without a command, per turn; part of the illegal texts."),
-    GameMetric(REFUSED_RATE, "form", "per turn", "lower", "Texts that decline to play, per turn."),
-    GameMetric(FORFEIT_RATE, "form", SHARE_UNIT, "lower", "Episodes forfeited for lack of a legal move, as a share of all."),
-    GameMetric(DEFAULT_RATE, "form", "per turn", "lower", "Moves made for the player because it gave no legal move, per turn."),
-    GameMetric("turns", "form", "turns", "none", "Mean number of turns of the player in an episode."),
-    GameMetric("tokens", "form", "tokens", "none", "Mean tokens of the player's requests in an episode, prompts and texts."),
-    GameMetric("dollars", "form", "USD", "lower", "Mean cost of the player's requests in an episode, if known."),
-)
-"""Metrics of the form of play, not of its success."""
 
 
 def merge_metrics(unit: str, extra: Sequence[GameMetric]) -> dict[str, GameMetric]:

@@ -255,8 +255,8 @@ class _MetricCounts(NamedTuple):
     """One metric in all episodes: NaN, with a reason, for an episode in which it is not defined."""
 
     numerator: Floats
-    denominator: Floats
-    reason: npt.NDArray[np.object_]
+    denominator: Floats | float
+    reason: str | None
 
 
 def select_pack_metrics(pack: Pack) -> dict[str, GameMetric]:
@@ -291,54 +291,45 @@ def merge_episode_scores(earlier: pa.Table | None, new: pa.Table, pack: Pack) ->
 
 def _build_score_rows(episodes: pa.Table, metric: GameMetric, counts: _MetricCounts, pack: Pack) -> pa.Table:
     is_played = _convert_to_texts(episodes["status"]) == PLAYED_EPISODE
-    is_scored = is_played & np.isfinite(counts.numerator) & (counts.denominator > 0)
+    numerator, denominator = counts.numerator, np.broadcast_to(counts.denominator, len(episodes))
+    is_scored = is_played & np.isfinite(numerator) & (denominator > 0)
     reason = np.where(is_played, counts.reason, _convert_to_texts(episodes["reason"]))
-    reason[is_scored] = None
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = counts.numerator / counts.denominator
-    weight = pack.manifest.evaluation.algorithmic.get(metric.name)
+        numbers = {"numerator": numerator, "denominator": denominator, "value": numerator / denominator}
     constant = {
         "metric": metric.name,
         "metric_family": metric.family,
         "unit": metric.unit,
         "direction": metric.direction,
         "unit_scale": is_on_unit_scale(metric),
-        "weight": weight,
+        "weight": pack.manifest.evaluation.algorithmic.get(metric.name),
     }
     columns = {
-        "numerator": pa.array(counts.numerator, mask=~is_scored),
-        "denominator": pa.array(counts.denominator, mask=~is_scored),
+        **dict(zip(episodes.column_names, episodes.columns, strict=True)),
+        **{name: pa.array(values, mask=~is_scored) for name, values in numbers.items()},
+        **{
+            name: pa.repeat(pa.scalar(value, EPISODE_SCORES.field(name).type), len(episodes))
+            for name, value in constant.items()
+        },
         "status": pa.array(np.where(is_scored, "scored", "unscored")),
-        "reason": pa.array(reason, pa.string()),
-        "value": pa.array(value, mask=~is_scored),
+        "reason": pa.array(reason, pa.string(), mask=is_scored),
     }
-    arrays = [
-        pa.repeat(pa.scalar(constant[column.name], column.type), len(episodes))
-        if column.name in constant
-        else columns.get(column.name, episodes[column.name] if column.name in episodes.column_names else None)
-        for column in EPISODE_SCORES
-    ]
-    return pa.table(arrays, schema=EPISODE_SCORES)
+    return pa.table([columns[name] for name in EPISODE_SCORES.names], schema=EPISODE_SCORES)
 
 
 def _count_metric(name: str, episodes: pa.Table, pack: Pack) -> _MetricCounts:
     """Count a metric that all scenarios have."""
-    n = len(episodes)
-    ones, none = np.ones(n), np.full(n, None, dtype=object)
     if name in _OF_TURNS:
-        return _MetricCounts(
-            _convert_to_floats(episodes[_OF_TURNS[name]]),
-            _convert_to_floats(episodes["n_turns"]),
-            _fill_texts(n, "the player had no turn"),
-        )
+        turns = _convert_to_floats(episodes["n_turns"])
+        return _MetricCounts(_convert_to_floats(episodes[_OF_TURNS[name]]), turns, "the player had no turn")
     if name in _OF_EPISODES:
         column, reason = _OF_EPISODES[name]
-        return _MetricCounts(_convert_to_floats(episodes[column]), ones, _fill_texts(n, reason))
+        return _MetricCounts(_convert_to_floats(episodes[column]), 1, reason)
     if name in (RED_FLAG_RATE, RED_FLAG_WEIGHTED):
-        return _MetricCounts(_sum_red_flags(episodes, pack, weighted=name == RED_FLAG_WEIGHTED), ones, none)
+        return _MetricCounts(_sum_red_flags(episodes, pack, weighted=name == RED_FLAG_WEIGHTED), 1, None)
     if isinstance(pack.scenario, WinnerlessScenario):
-        return _MetricCounts(np.full(n, np.nan), ones, _fill_texts(n, pack.scenario.no_winner_reason))
-    return _MetricCounts(np.asarray(_convert_to_texts(episodes["outcome"]) == "win", dtype=np.float64), ones, none)
+        return _MetricCounts(np.full(len(episodes), np.nan), 1, pack.scenario.no_winner_reason)
+    return _MetricCounts(np.asarray(_convert_to_texts(episodes["outcome"]) == "win", dtype=np.float64), 1, None)
 
 
 def _sum_red_flags(episodes: pa.Table, pack: Pack, *, weighted: bool) -> Floats:
@@ -352,17 +343,16 @@ def _sum_red_flags(episodes: pa.Table, pack: Pack, *, weighted: bool) -> Floats:
 
 def _read_own_counts(episodes: pa.Table, names: set[str]) -> Mapping[str, _MetricCounts]:
     """Read what the scenario itself counted, by metric."""
-    n = len(episodes)
-    reason = "the metric is not defined in this episode"
-    counts = {name: _MetricCounts(np.full(n, np.nan), np.zeros(n), _fill_texts(n, reason)) for name in names}
     measures = episodes["metric_counts"].combine_chunks()
     row = pc.list_parent_indices(measures).to_numpy(zero_copy_only=False)
-    flat = measures.flatten()
-    metric = np.asarray(flat.field("metric").to_pylist(), dtype=object)
-    total, denominator = (flat.field(name).to_numpy(zero_copy_only=False) for name in ("numerator", "denominator"))
-    for name, count in counts.items():
-        mask = metric == name
-        count.numerator[row[mask]], count.denominator[row[mask]] = total[mask], denominator[mask]
+    metric, *parts = measures.flatten().flatten()
+    counts = {}
+    for name in names:
+        mask = _convert_to_texts(metric) == name
+        numerator, denominator = np.full(len(episodes), np.nan), np.zeros(len(episodes))
+        for values, part in zip((numerator, denominator), parts, strict=True):
+            values[row[mask]] = part.to_numpy(zero_copy_only=False)[mask]
+        counts[name] = _MetricCounts(numerator, denominator, "the metric is not defined in this episode")
     return counts
 
 
@@ -370,9 +360,5 @@ def _convert_to_floats(column: pa.ChunkedArray) -> Floats:
     return np.asarray(pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _convert_to_texts(column: pa.ChunkedArray) -> npt.NDArray[np.object_]:
+def _convert_to_texts(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.object_]:
     return np.asarray(column.to_pylist(), dtype=object)
-
-
-def _fill_texts(n: int, text: str) -> npt.NDArray[np.object_]:
-    return np.full(n, text, dtype=object)
