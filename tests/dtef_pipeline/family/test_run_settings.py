@@ -188,16 +188,13 @@ def test_what_is_no_such_record_is_reported_with_its_name(
         families(name, value, monkeypatch)
 
 
-def test_tables_of_others_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_of_others_and_a_name_that_is_taken_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="whose name is none of spelling"):
+        families("spelling", SPELLED, monkeypatch, taken=("spelling",))
     table = SPELLING.tables["spelling_words"]
     monkeypatch.setattr(spelling_family, "SPELLING", replace(SPELLING, tables={**SPELLING.tables, "qa_items": table}))
     with pytest.raises(ConfigError, match="tables called spelling_"):
         families("spelling", SPELLED, monkeypatch)
-
-
-def test_a_name_that_is_taken_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match="whose name is none of spelling"):
-        families("spelling", SPELLED, monkeypatch, taken=("spelling",))
 
 
 Row = dict[str, Any]

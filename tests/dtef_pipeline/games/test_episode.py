@@ -138,27 +138,21 @@ def test_two_models_each_see_their_own_texts_alone() -> None:
     assert {(request.draw, request.snapshot) for request in requests} == {(3, "s")}
 
 
-def test_opening_messages_are_those_of_the_first_request() -> None:
+def test_opening_messages_are_those_of_the_first_request_and_a_baseline_has_none() -> None:
     player = model_player(persona=PERSONA)
     request = GameEpisode(PACK, 7, (player, baseline("waits"))).next([])
     assert request is not None
     assert build_opening_messages(PACK, 7, player, 0) == request.messages
-
-
-def test_a_baseline_has_no_opening_messages() -> None:
     with pytest.raises(ConfigError, match=r"baseline/waits: .*; allowed: a model"):
         build_opening_messages(PACK, 7, baseline("waits"), 0)
 
 
-def test_a_trace_is_the_same_after_json_and_after_a_replay() -> None:
+def test_a_trace_finished_or_not_is_the_same_after_json_and_after_a_replay() -> None:
     _, _, trace = asked("fly", "I wait.\nwait", "\ud83d odd\nwait", "show", on_illegal="default")
     assert decode_trace(encode_trace(trace)) == trace
     again = replay(trace, show_pack(on_illegal="default"), 7)
     assert encode_trace(again).encode() == encode_trace(trace).encode()
     assert hash_trace(again) == hash_trace(trace)
-
-
-def test_a_trace_that_stopped_before_its_end_is_the_same_after_a_replay() -> None:
     for texts in ((), ("wait",), ("wait", "fly")):
         _, _, trace = asked(*texts)
         assert trace.result is None
@@ -219,12 +213,9 @@ def test_the_second_seat_is_shown_with_what_the_first_did() -> None:
     assert found[0]["item_id"] == found[2]["item_id"] != found[1]["item_id"]
 
 
-def test_who_begins_saw_what_is_stored() -> None:
+def test_who_begins_saw_what_is_stored_and_what_cannot_be_played_again_is_not_shown() -> None:
     first, _ = row(0, "check", "check")
     assert replace_first_observations([first, first | {"trace": None}], {}) == [first, first | {"trace": None}]
-
-
-def test_what_cannot_be_played_again_is_not_shown() -> None:
     second, _ = row(1, "check", "check")
     other, _ = row(1, "check", "check", version=99)
     assert replace_first_observations([second], {}) == replace_first_observations([other], MANIFESTS) == []

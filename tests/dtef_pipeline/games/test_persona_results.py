@@ -101,14 +101,11 @@ def test_exploitation_is_what_the_double_loop_gives_and_its_interval_that_of_the
     assert row["high"] - row["low"] < 2, "the luck of the deals, of 20 chips, is the same for both"
 
 
-def test_without_a_baseline_on_the_same_games_there_is_no_value_and_a_reason() -> None:
+def test_without_a_baseline_or_the_metric_itself_there_is_no_exploitation() -> None:
     rows = constant("model", TIGHT, 4, 0) + list(scored_games(CALL, TIGHT, {1: (1, 1)}))
     row = rows_by_key(rows)["model", TIGHT]
     assert (row["mean"], row["reason"], row["n_episodes"], row["n_total"]) == (None, NO_YARDSTICK, 0, 2 * len(SEEDS))
     assert rows_by_key(rows)["model", "all"]["mean"] is None
-
-
-def test_scenarios_that_do_not_name_the_metric_have_none() -> None:
     results = compute_game_results(connected_scores(constant("model", TIGHT, 4, 0)))
     assert set(results["metric"].to_pylist()) == {"expected_return"}
 

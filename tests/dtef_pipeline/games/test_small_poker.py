@@ -207,7 +207,7 @@ def test_suits_change_no_baselines_play() -> None:
         assert suited.baselines[name](suited.step(opening, 0, "bet"), 1, random.Random(1)) == command
 
 
-def test_nash_is_kuhns_formula() -> None:
+def test_nash_is_kuhns_formula_and_its_baseline_draws_as_often() -> None:
     found = build_nash_strategy()
     assert len(found) == 12
     assert found["J:"]["bet"] == pytest.approx(1 / 3)
@@ -215,9 +215,6 @@ def test_nash_is_kuhns_formula() -> None:
     assert found["Q:check,bet"]["call"] == pytest.approx(2 / 3)
     assert found["J:check"]["bet"] == found["Q:bet"]["call"] == pytest.approx(1 / 3)
     assert (found["J:bet"]["call"], found["K:bet"]["call"], found["K:check"]["bet"]) == (0, 1, 1)
-
-
-def test_the_baseline_draws_as_often_as_its_strategy_says() -> None:
     game, rng = small_poker("kuhn"), random.Random(3)
     state = SmallHand(("J", "Q", "K"))
     bets = sum(game.baselines["nash"](state, 0, rng) == "bet" for _ in range(3000))

@@ -71,13 +71,10 @@ def test_a_long_text_of_one_piece_is_scrubbed_in_no_time() -> None:
     assert time.process_time() - began < 5
 
 
-def test_which_one_is_a_is_the_first_bit_of_the_hash() -> None:
+def test_which_one_is_a_is_the_first_bit_of_the_hash_and_texts_follow() -> None:
     for pair_id in ("p", "q", "r", "t"):
         first = int(hashlib.sha256(f"{pair_id}\ns".encode()).hexdigest()[0], 16)
         assert choose_shown_as_a(pair_id, "s") == ("right" if first >= 8 else "left")
-
-
-def test_the_texts_are_swapped_with_the_sides() -> None:
     left, right = sorted(responses(2), key=lambda one: one.response_id)
     pair = vote_pair(left, right)
     seen = {
@@ -128,13 +125,6 @@ def naive_leak(names: Iterable[str]) -> re.Pattern[str]:
 def test_everyday_words_are_names_only_where_they_are_written_as_names(text: str, expected: str | None) -> None:
     names = ["togethercomputer/redpajama", "cohere/command", "Cohere", "a", "anthropic/claude-opus-4"]
     assert build_blinding(names).scrub(text).text == (expected or text)
-
-
-def test_a_given_name_is_one_also_where_it_is_an_everyday_word() -> None:
-    assert (
-        build_blinding(["Together", "Command"]).scrub("They come together at her command.").text
-        == "They come [model] at her [model]."
-    )
 
 
 @pytest.mark.parametrize(("text", "expected"), CASES["names_of_a_stored_model_are_known_in_their_versions"])
@@ -198,14 +188,15 @@ def test_short_names_of_models_that_are_not_in_the_pair_stay(text: str) -> None:
     assert build_blinding([*names, *other]).add_pair_names(other).scrub(text).text == text
 
 
-def test_personas_are_hidden_however_short() -> None:
+def test_names_of_personas_and_given_names_are_hidden_and_labels_are_none() -> None:
     names = ["bo:v2", "bo", "Bo", *list_names_of_model("o3", "openai/o3")]
     assert build_blinding(names).add_pair_names(names).scrub("I, Bo, am o3; bold").text == "I, [model], am [model]; bold"
-
-
-def test_a_label_of_an_imported_file_takes_no_letter_out_of_texts() -> None:
-    names = ("A", "B", "7", "4.1")
-    assert build_blinding(names).add_pair_names(names).scrub("A text: B has 7 or 4.1") == ("A text: B has 7 or 4.1", 0)
+    labels = ("A", "B", "7", "4.1")
+    assert build_blinding(labels).add_pair_names(labels).scrub("A text: B has 7 or 4.1") == ("A text: B has 7 or 4.1", 0)
+    assert (
+        build_blinding(["Together", "Command"]).scrub("They come together at her command.").text
+        == "They come [model] at her [model]."
+    )
 
 
 def test_the_name_under_which_a_provider_serves_a_model_is_hidden() -> None:

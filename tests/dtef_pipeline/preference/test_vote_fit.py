@@ -182,13 +182,10 @@ def columns(
     return VoteColumns("made", names, left, right, outcome, np.ones(len(rows)), who, sure)
 
 
-def test_who_was_never_beaten_is_named() -> None:
+def test_players_with_too_few_votes_or_never_beaten_have_a_reason() -> None:
     found = fit_votes(columns([("a", "b", 1), ("b", "c", 1), ("c", "b", 1)]))
     assert found.separable
     assert {score.reason for score in found.scores} == {"no finite score: none of the others ever beat or tied a"}
-
-
-def test_a_player_of_few_votes_has_a_score_without_an_interval() -> None:
     draw = random.Random(1)
     rows = [("a", "b", draw.choice([1, -1])) for _ in range(60)] + [("c", "a", 1), ("a", "c", 1)]
     found = fit_votes(columns(rows, [f"r{at % 6}" for at in range(62)]))
@@ -391,8 +388,12 @@ def test_whose_vote_is_self_judged(judge: str, player: str, is_own: bool) -> Non
         assert is_own_pair(judge, *sides, {"openai/served"}) is is_own
 
 
-def test_without_votes_there_are_no_rows() -> None:
+def test_without_votes_there_are_no_rows_and_players_of_other_components_are_counted() -> None:
     assert len(preference_scores([])) == 0
+    apart = pd.concat([scores({"a": 1, "b": -1, "c": 0}), scores({"d": 5, "e": -5}, 1)])
+    found = compare_with_metrics(apart, metric({"a": 2, "b": 1, "c": 0, "d": 9, "e": 8}))
+    assert set(found["player"]) == {"a", "b", "c"}
+    assert "2 in other components are left out" in found["reason"].iloc[0]
 
 
 def test_flips_and_places_are_counted_of_judges_alone() -> None:
@@ -456,13 +457,6 @@ def test_too_few_players_have_a_reason_in_place_of_an_interval_or_of_tau() -> No
     assert "at least 2 players" in one["reason"].iloc[0]
     assert not len(compare_with_metrics(scores({"a": None}), metric({"a": 3})))
     assert not len(compare_with_metrics(scores({"a": 1}), metric({"b": 3})))
-
-
-def test_players_of_other_components_are_left_out_and_counted() -> None:
-    apart = pd.concat([scores({"a": 1, "b": -1, "c": 0}), scores({"d": 5, "e": -5}, 1)])
-    found = compare_with_metrics(apart, metric({"a": 2, "b": 1, "c": 0, "d": 9, "e": 8}))
-    assert set(found["player"]) == {"a", "b", "c"}
-    assert "2 in other components are left out" in found["reason"].iloc[0]
 
 
 def test_judges_are_a_metric_beside_people() -> None:

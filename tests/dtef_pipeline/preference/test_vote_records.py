@@ -130,16 +130,13 @@ def test_real_votes_are_read_whole() -> None:
     assert [int((found.outcome == outcome).sum()) for outcome in (1, -1, 0)] == [973, 951, 1614]
 
 
-def test_columns_may_stand_in_any_order_beside_others(tmp_path: Path) -> None:
+def test_columns_may_stand_in_any_order_beside_others_and_an_empty_one_is_not_there(tmp_path: Path) -> None:
     found = read(tmp_path, "\ufeffnote,choice,right,left,reviewer_id,confidence\nx,tie,b,a,r1,5\n\n,B,b, a ,r2,1\n")
     assert found.players == ("a", "b")
     assert (found.left.tolist(), found.outcome.tolist()) == ([0, 0], [0, -1])
     assert found.reviewer_ids == ("r1", "r2")
     assert found.confidence is not None
     assert found.confidence.tolist() == [5, 1]
-
-
-def test_a_column_that_is_empty_throughout_is_not_there(tmp_path: Path) -> None:
     assert read(tmp_path, "left,right,choice,reviewer_id\na,b,A,\n").reviewer_ids is None
 
 
