@@ -256,7 +256,7 @@ class _MetricCounts(NamedTuple):
 
     numerator: Floats
     denominator: Floats | float
-    reason: str | None
+    reason: str = ""
 
 
 def select_pack_metrics(pack: Pack) -> dict[str, GameMetric]:
@@ -326,10 +326,10 @@ def _count_metric(name: str, episodes: pa.Table, pack: Pack) -> _MetricCounts:
         column, reason = _OF_EPISODES[name]
         return _MetricCounts(_convert_to_floats(episodes[column]), 1, reason)
     if name in (RED_FLAG_RATE, RED_FLAG_WEIGHTED):
-        return _MetricCounts(_sum_red_flags(episodes, pack, weighted=name == RED_FLAG_WEIGHTED), 1, None)
+        return _MetricCounts(_sum_red_flags(episodes, pack, weighted=name == RED_FLAG_WEIGHTED), 1)
     if isinstance(pack.scenario, WinnerlessScenario):
         return _MetricCounts(np.full(len(episodes), np.nan), 1, pack.scenario.no_winner_reason)
-    return _MetricCounts(np.asarray(_convert_to_texts(episodes["outcome"]) == "win", dtype=np.float64), 1, None)
+    return _MetricCounts(np.asarray(_convert_to_texts(episodes["outcome"]) == "win", dtype=np.float64), 1)
 
 
 def _sum_red_flags(episodes: pa.Table, pack: Pack, *, weighted: bool) -> Floats:

@@ -299,7 +299,7 @@ class TestBaselines:
         assert tight(after_commands(hand, ["check", "bet"]), 1, random.Random(1)) == facing
 
 
-HANDS = 150
+HANDS = 100
 
 
 def test_pokerkit_allows_the_same_and_pays_the_same_in_random_hands() -> None:
@@ -413,7 +413,7 @@ def naive_outs(own: Cards, board: Cards) -> int:
 def test_a_naive_definition_agrees_on_random_boards(size: int) -> None:
     rng = random.Random(size)
     met = set()
-    for number in range(96):
+    for number in range(48):
         pool = (
             SORTED_DECK
             if number % 2
