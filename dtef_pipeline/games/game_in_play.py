@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from itertools import takewhile
 from typing import Any
 
 from dtef_pipeline.asking.request import Message
@@ -322,18 +322,6 @@ def _decode_move(data: Mapping[str, Any]) -> GameMove:
 _FIRST_SIGHT = "first sight"
 
 
-def write_first_turn_text(pack: Pack, seed: int, seat: int, trace: str) -> str:
-    """Return the text that the seat saw in its first turn.
-
-    Raises ValueError, KeyError or TypeError for a trace that the scenario cannot replay.
-    """
-    state = pack.scenario.reset(seed)
-    for move in takewhile(lambda move: move.seat != seat, decode_trace(trace).moves):
-        if move.command is not None:
-            state = pack.scenario.step(state, move.seat, move.command)
-    return write_turn_text(pack, state, seat)
-
-
 def replace_first_observations(
     rows: Sequence[Mapping[str, Any]], manifests: Mapping[str, ScenarioManifest]
 ) -> list[Mapping[str, Any]]:
@@ -346,25 +334,22 @@ def replace_first_observations(
     packs: dict[str, Pack | None] = {}
     contents: list[Mapping[str, Any]] = []
     for row in rows:
+        moves = decode_trace(row["trace"]).moves if row["trace"] is not None else ()
+        if not moves or moves[0].seat == row["seat"]:
+            contents.append(row)
+            continue
         name = f"{row['first']}/{row['second']}"
         if name not in packs:
             packs[name] = find_pack(name, manifests)
-        if (content := _replace_first_observation(row, packs[name])) is not None:
-            contents.append(content)
+        if (pack := packs[name]) is None or pack.manifest.version != row["version"]:
+            continue
+        with suppress(KeyError, TypeError, ValueError):  # the scenario cannot replay the trace
+            state = pack.scenario.reset(int(row["cluster"]))
+            seats = [move.seat for move in moves]
+            for move in moves[: seats.index(row["seat"])]:
+                state = state if move.command is None else pack.scenario.step(state, move.seat, move.command)
+            view = write_turn_text(pack, state, row["seat"])
+            messages = [*row["messages"][:-1], {"role": "user", "text": view}]
+            item_id = f"{row['item_id']} [saw {digest(_FIRST_SIGHT, view)[:8]}]"
+            contents.append({**row, "messages": messages, "item_id": item_id})
     return contents
-
-
-def _replace_first_observation(row: Mapping[str, Any], pack: Pack | None) -> Mapping[str, Any] | None:
-    if row["trace"] is None:
-        return row
-    moves = decode_trace(row["trace"]).moves
-    if not moves or moves[0].seat == row["seat"]:
-        return row
-    if pack is None or pack.manifest.version != row["version"]:
-        return None
-    try:
-        view = write_first_turn_text(pack, int(row["cluster"]), row["seat"], row["trace"])
-    except (KeyError, TypeError, ValueError):
-        return None
-    content = [*row["messages"][:-1], {"role": "user", "text": view}]
-    return {**row, "messages": content, "item_id": f"{row['item_id']} [saw {digest(_FIRST_SIGHT, view)[:8]}]"}

@@ -205,7 +205,7 @@ class MetricSource:
 
     tables: tuple[str, ...]
     query: str
-    """SQL over the tables that gives `metric_agreement.METRIC_QUERY_COLUMNS`, one row per metric and player. Names of metrics include
+    """SQL over the tables that gives `score_publishing.METRIC_QUERY_COLUMNS`, one row per metric and player. Names of metrics include
     what they were measured on, so they are unique over all partitions."""
 
 
