@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dtef_pipeline.games.metrics import merge_metrics
+from dtef_pipeline.games.contract import merge_metrics
 from dtef_pipeline.games.persona_results import compute_game_results
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS
 

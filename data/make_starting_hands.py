@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pokerkit import Card, StandardLookup
 
-from dtef_pipeline.games.holdem.betting import HOLDEM_RANKS, SORTED_DECK
+from dtef_pipeline.games.holdem.limit_holdem import HOLDEM_RANKS, SORTED_DECK
 
 TARGET = Path(__file__).resolve().parent.parent / "dtef_pipeline" / "games" / "holdem" / "starting_hands.csv"
 BATCH = 250

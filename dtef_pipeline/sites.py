@@ -13,7 +13,7 @@ from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.families import FAMILIES, SHARED_TABLES
 from dtef_pipeline.family.item_site import item_site
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.preference.paired_source import OTHER_TOOLS
+from dtef_pipeline.preference.pairing import OTHER_TOOLS
 from dtef_pipeline.site.build import build_site_files
 from dtef_pipeline.site.family_content import FamilySite
 from dtef_pipeline.site.preference_page import PREFERENCE_READ

@@ -13,7 +13,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from dtef_pipeline.asking.addresses import redact_address
+from dtef_pipeline.asking.models import redact_address
 from dtef_pipeline.errors import StoreError, WarehouseError
 
 

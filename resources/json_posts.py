@@ -15,7 +15,7 @@ from urllib.parse import quote, quote_plus, urlsplit
 import httpx
 import stamina
 
-from dtef_pipeline.asking.addresses import web_address
+from dtef_pipeline.asking.models import web_address
 from dtef_pipeline.errors import ConfigError
 from resources.retry_after import retry_after
 from resources.settings import Settings

@@ -17,7 +17,7 @@ from assets.stage.partitions import load_store_models, markdown, roll_up
 from assets.stage.resources import Store
 from assets.stage.roll_up import build_costs_asset, publish_tables, require_scored
 from dtef_pipeline.family.item_scores import OVERALL, compute_item_boards
-from dtef_pipeline.family.item_subject import item_subject
+from dtef_pipeline.family.item_site import item_subject
 from dtef_pipeline.family.record import Family, FamilyBoard, Preview
 from dtef_pipeline.family.run_settings import PartSettings, run_config
 from dtef_pipeline.family.stage import Stage, Tables

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import dagster as dg
@@ -27,11 +28,24 @@ from dtef_pipeline.family.stage import (
     make_uniqueness_check,
 )
 from dtef_pipeline.games.entrants import list_player_models, plan_league, resolve_entrants, select_game_items
-from dtef_pipeline.games.episode import BaselineGames, LeaguePlan, MatchPlayed, check_replay
+from dtef_pipeline.games.episode import (
+    EpisodeTextLimit,
+    LeaguePlan,
+    MatchPlayed,
+    check_replay,
+    play_baselines,
+    write_legal_text,
+)
 from dtef_pipeline.games.episode_items import build_game_prompt_rows, build_item_rows
-from dtef_pipeline.games.episode_rows import EpisodeColumns, build_turn_table, iterate_turn_rows, merge_episodes, merge_turns
-from dtef_pipeline.games.episode_scores import compute_episode_scores, merge_episode_scores
-from dtef_pipeline.games.game_estimate import EpisodeTextLimit, write_legal_text
+from dtef_pipeline.games.episode_rows import (
+    EpisodeColumns,
+    build_turn_table,
+    compute_episode_scores,
+    iterate_turn_rows,
+    merge_episode_scores,
+    merge_episodes,
+    merge_turns,
+)
 from dtef_pipeline.games.pack_files import check_metric_weights
 from dtef_pipeline.games.packs import Pack, name_failing_adapters, pack
 from dtef_pipeline.games.personas import require_approved
@@ -134,10 +148,11 @@ class _League:
         return {"episodes": rows, "episode_turns": merge_turns(turns, new["episode_turns"], self.plan, rows)}
 
     def _play_baselines(self) -> pa.Table:
-        columns, games = EpisodeColumns(self.plan), BaselineGames(self.plan.pack)
+        # A against B is the same game for the items of both seats.
+        columns, play = EpisodeColumns(self.plan), cache(partial(play_baselines, self.plan.pack))
         for match in self.plan.matches():
             if match.needs_no_model:
-                columns.add(match, games.trace(match.item.seed, match.list_seated_players(self.plan.n_seats)))
+                columns.add(match, play(match.item.seed, match.list_seated_players(self.plan.n_seats)))
         return columns.table()
 
 

@@ -22,7 +22,7 @@ from assets.stage.dagster_internals import (
 from assets.stage.resources import Store
 from assets.stage.versions import Provenance, column_schema, log_together
 from dtef_pipeline.asking.models import Models
-from dtef_pipeline.asking.snapshot_name import require_one_spelling, require_snapshot_name
+from dtef_pipeline.asking.snapshot_order import require_one_spelling, require_snapshot_name
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.keys import Space

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import ConfigDict, Field
 
 from dtef_pipeline.member_docstrings import DescribedMembers
-from dtef_pipeline.preference.paired_source import OTHER_TOOLS
+from dtef_pipeline.preference.pairing import OTHER_TOOLS
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.json_values import simplify_value
 

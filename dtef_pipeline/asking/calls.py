@@ -26,8 +26,9 @@ USAGE = (*("prompt_tokens", "completion_tokens", "cost_usd", "unknown_cost_attem
 """Columns with a request's total in its first row and 0 in its other rows."""
 OF_FAILURES = ("attempts", "cost_usd", "unknown_cost_attempts", "unknown_cost_usd_most")
 """Columns that a failed request takes from its failure."""
-_FROM_RESPONSE = tuple(field.name for field in fields(Response) if field.name in {column.name for column in REPLY})
-STORED_COLUMNS = ("request_key", "text", *_FROM_RESPONSE)
+FROM_RESPONSE = tuple(field.name for field in fields(Response) if field.name in {column.name for column in REPLY})
+"""Columns that call tables copy from the fields of a response."""
+STORED_COLUMNS = ("request_key", "text", *FROM_RESPONSE)
 """Columns of stored responses that call tables contain."""
 _NOT_SENT = Failure("", "was not sent: the run ended first", 0)
 _NOTHING_SHARED: Mapping[str, SharedResponse] = {}
@@ -155,7 +156,7 @@ class CallTable:
         rows, responses = rows.combine_chunks(), responses.combine_chunks()
         places = pc.index_in(rows["request_key"], value_set=responses["request_key"].combine_chunks())
         replies = responses.select(list(STORED_COLUMNS)).take(places)
-        columns: dict[str, Any] = {name: replies[name] for name in _FROM_RESPONSE}
+        columns: dict[str, Any] = {name: replies[name] for name in FROM_RESPONSE}
         columns["response"] = replies["text"]
         columns |= _count_usage_once(rows["request_key"], replies)
         return self.complete_rows(rows, columns | _find_statuses(rows["request_key"], replies, failures, columns))

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dtef_pipeline.asking.models import LOCAL_EMBEDDER, ModelSpec
-from dtef_pipeline.asking.selectors import SAMPLING
+from dtef_pipeline.asking.models import LOCAL_EMBEDDER, SAMPLING, ModelSpec
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
@@ -166,7 +165,6 @@ def decode_vectors(data: Sequence[Mapping[str, Any]], count: int) -> Vectors:
 
 
 def _decode_vector(embedding: Any) -> Vectors:
-    """Return one vector from either encoding."""
     try:
         if isinstance(embedding, str):
             return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4")

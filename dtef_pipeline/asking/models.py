@@ -12,19 +12,106 @@ A selector may override settings: `gpt-4.1-mini@max_tokens=512,temperature=0.7`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
-from dtef_pipeline.asking.addresses import Address, redact_address
-from dtef_pipeline.asking.selectors import SAMPLING, format_setting, format_settings, split_selector
 from dtef_pipeline.documents import Document, format_in_one_line, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.text.name_matching import list_nearest, suggest_nearest
+
+_ALLOWED = "an address such as http://127.0.0.1:8000/v1 (http or https, a host, a port from 1 to 65535)"
+_HOST = re.compile(r"[^\s/\\?#@]+")
+_BEFORE_HOST = re.compile(r"(?:[A-Za-z][\w+.-]*:)?/+")
+_PARAMETERS = re.compile(r"[?#](?=[\w.~%-]+=|[^@]*\Z)")
+"""Start of the parameters. A `?` before an `@` starts them only if `name=` follows; otherwise it is part of a password."""
+
+
+def web_address(text: str) -> str:
+    """Return the text unchanged. Raises ValueError if it is not the address of a web server."""
+    try:
+        parts = urlsplit(text)
+        good = parts.scheme in ("http", "https") and bool(_HOST.fullmatch(parts.hostname or "")) and parts.port != 0
+    except ValueError:  # a port that is not a number or beyond 65535, half an IPv6 address
+        good = False
+    if not good or any(character.isspace() for character in text):
+        raise ValueError(f"got {redact_address(text)}; allowed: {_ALLOWED}")
+    return text
+
+
+def redact_address(address: str) -> str:
+    """Return the address without name, password and parameters: `http://[...]@host/v1`.
+
+    An unquoted password may contain any of `/@?#`, so everything before the last `@` is redacted.
+    """
+    start, base = _BEFORE_HOST.match(address), _PARAMETERS.split(address, maxsplit=1)[0]
+    prefix = start.group() if start else ""
+    _, separator, place = base.removeprefix(prefix).rpartition("@")
+    return f"{prefix}[...]@{place}" if separator else base
+
+
+Address = Annotated[str, AfterValidator(web_address)]
+"""A setting whose value is a server address."""
+
+
+SAMPLING = (
+    "temperature",
+    "max_tokens",
+    "top_p",
+    "seed",
+    "reasoning_effort",
+    "presence_penalty",
+    "frequency_penalty",
+    "provider",
+)
+"""The parameters that change what a model writes: with the model string, and nothing else, its variant."""
+
+
+def split_selector(selector: str) -> tuple[str, dict[str, str | None]]:
+    """Split `core@temperature=0.7` into (`core`, settings as text). An @ without = belongs to the name: vertex_ai/claude@20250101.
+
+    Raises ConfigError if a setting is unknown, empty or repeated.
+    """
+    base, _, tail = selector.rpartition("@")
+    if not base or "=" not in tail:
+        return selector, {}
+    settings: dict[str, str | None] = {}
+    for part in tail.split(","):
+        key, _, value = (text.strip() for text in part.partition("="))
+        if key not in SAMPLING or not value or key in settings:
+            raise ConfigError(
+                f"model {selector!r}: setting {part.strip()!r}; allowed, each once: {', '.join(f'{name}=...' for name in SAMPLING)}"
+            )
+        settings[key] = None if value == "null" else value
+    return base, settings
+
+
+def format_settings(settings: Mapping[str, Any]) -> str:
+    """Return the settings as written after an @."""
+    return ",".join(f"{key}={'null' if value is None else format_setting(value)}" for key, value in settings.items())
+
+
+def format_setting(value: float | str) -> str:
+    """Return the only spelling of a value: 0 for 0, 0.0 and -0.0."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
 
 COMPUTED = "baseline/"
 """Prefix of models whose predictions are computed from the data, without a server. `load_models` takes their list."""

@@ -5,11 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Self
+from typing import Annotated, NamedTuple, Self
 
 from dtef_pipeline.asking.models import LOCAL_MODELS, ModelSpec
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.identity import compute_messages_id, request_key
+from dtef_pipeline.identity import compute_messages_id, digest, request_key
+
+
+class AskingRun(NamedTuple):
+    """The software and its configuration at the time when responses were stored."""
+
+    code_version: str
+    config_hash: str
+
+    @property
+    def run_id(self) -> str:
+        """32 hexadecimal digits, equal for runs of the same code and configuration."""
+        return digest("asking run", *self)
+
 
 Hash = Annotated[str, "32 hexadecimal digits"]
 """A prompt id or a request key: see `identity.digest`."""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from assets.engine.settings_config import load_family_panel
 from assets.stage.family_drift import panel_drift
-from dtef_pipeline.asking.snapshot_name import require_safe
+from dtef_pipeline.asking.snapshot_order import require_safe
 from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.families import family_record
 from dtef_pipeline.cli.stage_runs import (

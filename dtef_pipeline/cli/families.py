@@ -159,7 +159,7 @@ _EXPLAINED = {
     "drift": ExplainedColumns("dtef_pipeline.survey.boards.meanings.DRIFT_HEADINGS", "drift"),
     "estimate": ExplainedColumns("dtef_pipeline.asking.call_plan.PLANNED"),
     "preference": ExplainedColumns("dtef_pipeline.cli.preference.preference_board.SCORE_INTERVAL", "preference_scores"),
-    "preference/metrics": ExplainedColumns("dtef_pipeline.preference.metric_agreement.AGREEMENT_COLUMNS"),
+    "preference/metrics": ExplainedColumns("dtef_pipeline.preference.score_publishing.AGREEMENT_COLUMNS"),
     "responses": ExplainedColumns("dtef_pipeline.cli.responses.STORED"),
 }
 """Entries of `dtef explain` that belong to no family."""

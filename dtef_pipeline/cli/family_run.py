@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtef_pipeline.asking.models import Models, ModelSpec
-from dtef_pipeline.asking.snapshot_name import require_safe
+from dtef_pipeline.asking.snapshot_order import require_safe
 from dtef_pipeline.cli.estimate_table import ESTIMATE, open_response_store, print_estimate
 from dtef_pipeline.cli.families import family_commands
 from dtef_pipeline.cli.options import exit_after, refuse_estimate_of_judging

@@ -13,8 +13,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.asking.snapshot_name import snapshot_time
-from dtef_pipeline.asking.snapshot_order import among, convert_microseconds, snapshot_order
+from dtef_pipeline.asking.snapshot_order import among, convert_microseconds, snapshot_order, snapshot_time
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.settings import WatchOptions, list_names
 from dtef_pipeline.drift.snapshots import Snapshot

@@ -16,8 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.models import strip_settings
-from dtef_pipeline.asking.snapshot_name import snapshot_time
-from dtef_pipeline.asking.snapshot_order import sort_snapshots
+from dtef_pipeline.asking.snapshot_order import snapshot_time, sort_snapshots
 from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.shared_shift import Scores

@@ -12,8 +12,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.snapshot_name import parse_name_time, snapshot_time
-from dtef_pipeline.asking.snapshot_order import among, convert_microseconds, order_in
+from dtef_pipeline.asking.snapshot_order import among, convert_microseconds, order_in, parse_name_time, snapshot_time
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict_tables import DRIFT_RULE
 from dtef_pipeline.keys import MODEL

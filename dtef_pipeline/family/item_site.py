@@ -1,22 +1,55 @@
-"""The site section of a family that the engine assembles: its boards, partitions and item scores."""
+"""The drift subject and the site section of a family that the engine assembles: its boards, partitions and item scores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import Any
 
 import duckdb
 import pandas as pd
 
+from dtef_pipeline.drift.subject import Subject, build_statements
 from dtef_pipeline.family.item_scores import BY_PART, OVERALL, build_scores_sql
-from dtef_pipeline.family.item_subject import item_subject
 from dtef_pipeline.family.record import Family
+from dtef_pipeline.keys import Keys
 from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.report.terminal import rename_variants
 from dtef_pipeline.site.content import Column, Estimate, Section, Table, convert_to_rows
 from dtef_pipeline.site.family_content import BoardRow, FamilyContent, FamilySite, RankedBoard
 from dtef_pipeline.site.leaderboard import describe_best_of_models
 from dtef_pipeline.text.number_words import format_count, format_plural
+
+
+def item_subject(family: Family) -> Subject:
+    """Return the drift subject; a series is one model variant, condition and metric over all partitions."""
+    space, columns = family.space, family.scores
+    keys = Keys(
+        space=(space.first, space.second),
+        item="item_id",
+        noun="item",
+        asked=columns.board,
+        cluster="cluster",
+        cluster_noun=columns.cluster_noun,
+        score_again=f"score them again with `dtef {family.name} run`",
+    )
+
+    def describe_setting(row: Mapping[str, Any]) -> str:
+        return ", ".join(str(row[name]) for name in columns.board)
+
+    return Subject(
+        family=family.name,
+        keys=keys,
+        describe_setting=describe_setting,
+        truth="expected answer",
+        truths="expected answers",
+        reads=(family.scores_table, family.responses),
+        statements=build_statements(
+            build_scores_sql(family.scores_table, space, columns), family.responses, space.first, columns.board, columns.asked
+        ),
+        reason_left_out="had too few comparable items",
+    )
+
 
 _ITEM_MEASURE = "Mean score over items, 0-1, higher is better"
 _FURTHER_COLUMNS = (

@@ -17,7 +17,7 @@ from dtef_pipeline.family.item_scores import ItemScores, build_board_schema
 from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.family.stage import Stage, Tables
 from dtef_pipeline.keys import Space
-from dtef_pipeline.preference.paired_source import PairedSource
+from dtef_pipeline.preference.pairing import PairedSource
 from dtef_pipeline.tables import TableSpec
 
 

@@ -34,20 +34,18 @@ def resolve_player(pack: Pack, models: Models, personas: Mapping[str, Persona], 
     specs = resolve_player_models([pack], models, personas, model if persona else name)
     if len(specs) != 1:
         raise ConfigError(f"player {name}: got {format_count(len(specs), 'model')}; allowed: one model or one baseline")
-    if specs[0].is_computed:
-        raise ConfigError(
-            f"player {name}: it is computed from other data and cannot play; allowed: a language model or a baseline"
-        )
     return Player(specs[0], persona)
 
 
 def resolve_player_models(
     packs: Iterable[Pack], models: Models, personas: Mapping[str, Persona], name: str
 ) -> tuple[ModelSpec, ...]:
-    """Return the models of a player's name. Raises ConfigError for an unknown name; it lists the scenarios' baselines, and personas if one
-    was meant."""
+    """Return the models of a player's name.
+
+    Raises ConfigError for an unknown name, with the scenarios' baselines, and personas if one was meant; and for models that cannot play.
+    """
     try:
-        return tuple(models.resolve([name]))
+        specs = models.resolve([name])
     except ConfigError as error:
         before, separator, tail = name.partition("@")
         if is_known_model(models, before):
@@ -55,6 +53,11 @@ def resolve_player_models(
         if separator and "=" not in tail.partition("@")[0]:
             raise ConfigError(f"player {name}: unknown persona {before!r}; known: {list_nearest(before, personas)}") from error
         raise ConfigError(f"player {name}: {_describe_unknown_name(packs, models, before)}") from error
+    if names := [spec.name for spec in specs if spec.is_computed]:
+        raise ConfigError(
+            f"player {', '.join(names)}: computed from other data, so it cannot play; allowed: a language model or a baseline"
+        )
+    return specs
 
 
 def _describe_unknown_name(packs: Iterable[Pack], models: Models, name: str) -> str:
@@ -115,7 +118,7 @@ def resolve_entrants(
         elif name.startswith(BASELINE_PREFIX) or (name.partition("@")[0] in personas and "@" in name):
             entrants.append(resolve_player(pack, models, personas, name))
         else:
-            entrants += [Player(spec, role) for spec in _resolve_asked_models([pack], models, personas, name) for role in roles]
+            entrants += [Player(spec, role) for spec in resolve_player_models([pack], models, personas, name) for role in roles]
     return list({(entrant.persona_name, entrant.variant): entrant for entrant in entrants}.values())
 
 
@@ -147,18 +150,12 @@ def refuse_unknown_models(
     for name in players:
         before, separator, _ = name.partition("@")
         if name not in ALL_BASELINES and not name.startswith(BASELINE_PREFIX) and not (separator and before in personas):
-            _resolve_asked_models(packs, models, personas, name)
+            resolve_player_models(packs, models, personas, name)
 
 
 def list_solo_scenarios(packs: Mapping[str, Pack]) -> list[str]:
     """Return the scenarios with one seat, which have no opponents."""
     return [key for key, pack in packs.items() if len(pack.manifest.seats) == 1]
-
-
-def resolve_opponent(pack: Pack, models: Models, personas: Mapping[str, Persona], name: str) -> Player:
-    """Return the opponent of a name: `baseline/NAME`, `NAME` of a baseline, a model, or PERSONA@MODEL. Raises ConfigError for an unknown
-    name."""
-    return resolve_player(pack, models, personas, name_opponent_item(pack, name))
 
 
 def name_opponent_item(pack: Pack, name: str) -> str:
@@ -180,7 +177,7 @@ def plan_league(pack: Pack, settings: GamesSettings, models: Models, personas: M
     items = select_game_items(pack, settings)
     players = resolve_entrants(pack, models, personas, settings.players, settings.personas)
     names = dict.fromkeys(item.opponent for item in items if item.opponent != NO_OPPONENT)
-    opponents = {name: resolve_opponent(pack, models, personas, name) for name in names}
+    opponents = {name: resolve_player(pack, models, personas, name) for name in names}
     return LeaguePlan(pack, items, players, opponents, settings.draws, settings.snapshot)
 
 
@@ -193,12 +190,3 @@ def _find_persona(name: str, personas: Mapping[str, Persona]) -> Persona:
     if name not in personas:
         raise ConfigError(f"persona {name}: unknown; allowed: {AS_ITSELF}, {list_nearest(name, personas)}")
     return personas[name]
-
-
-def _resolve_asked_models(
-    packs: Iterable[Pack], models: Models, personas: Mapping[str, Persona], name: str
-) -> tuple[ModelSpec, ...]:
-    specs = resolve_player_models(packs, models, personas, name)
-    if names := [spec.name for spec in specs if spec.is_computed]:
-        raise ConfigError(f"player {', '.join(names)}: computed from other data, so it cannot play; allowed: a language model")
-    return specs

@@ -1,12 +1,18 @@
-"""Episodes with their players: models play turn by turn through requests, baselines play directly, and any episode can be replayed."""
+"""Episodes with their players: models play turn by turn through requests, baselines play directly, and any episode can be replayed.
+
+For estimates a stand-in plays in place of a model, and the largest number of texts that models may write is counted.
+"""
 
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from dtef_pipeline.asking.call_plan import estimate_tokens_cached, prompt_tokens
+from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import ChooseCommand, GameMove, GameTrace, find_baseline, make_baseline_rng
@@ -14,6 +20,7 @@ from dtef_pipeline.games.episode_items import GameItem
 from dtef_pipeline.games.game_in_play import GameInPlay, decode_trace, hash_trace
 from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Player
+from dtef_pipeline.games.small_poker import SmallPoker, count_information_sets
 from dtef_pipeline.identity import digest
 
 _Automatic = dict[int, tuple[ChooseCommand, random.Random]]
@@ -102,12 +109,9 @@ class GameEpisode:
 
 def play_baselines(pack: Pack, seed: int, players: tuple[Player, ...]) -> GameTrace:
     """Play an episode between baselines, which costs nothing. Raises ConfigError as `GameEpisode`, and if a player is a model."""
-    _check_players(pack, players)
     if models := [player.name for player in players if player.baseline is None]:
         raise ConfigError(f"{', '.join(models)}: not a baseline; allowed: only baselines, such as baseline/random")
-    game = GameInPlay(pack, seed)
-    _play_on(game, _seat_baselines(pack, seed, players))
-    return game.trace()
+    return GameEpisode(pack, seed, players).trace()
 
 
 def replay(trace: GameTrace, pack: Pack, seed: int) -> GameTrace:
@@ -242,16 +246,74 @@ class LeaguePlan:
         return digest("episode", *named, match.draw, self.snapshot)
 
 
-class BaselineGames:
-    """Games between baselines, each played only once: A against B is the same game for the items of both seats."""
+STAND_IN = "random"
+"""Baseline that plays for a model in a scenario without opponents; in others one of these, drawn for each turn, plays."""
+_RETRY_TOKENS = 60
+"""Tokens added around the reply form after a text that was not a move."""
+
+
+def write_legal_text(episode: GameEpisode, request: Request, text: str) -> str:
+    """Write a text with a legal move for the seat to move. It depends only on the request, so that equal conversations continue alike."""
+    scenario, seat = episode.pack.scenario, episode.seat or 0
+    rng = random.Random(request.key)  # noqa: S311 - a game's dice, no secret
+    plays = find_baseline(scenario, rng.choice(episode.pack.manifest.opponents or [STAND_IN]))
+    return f"{text}\nACTION: {plays(episode.state, seat, rng)}"
+
+
+_Writer = tuple[str, str, int]
+"""Model variant, persona and draw: a writer gives the same text to the same messages."""
+
+
+class EpisodeTextLimit:
+    """The largest number of texts that a scenario's episodes may still need: up to the turn limit, each turn with all its retries."""
 
     def __init__(self, pack: Pack) -> None:
-        self._pack = pack
-        self._played: dict[tuple[int, tuple[str, ...]], GameTrace] = {}
+        manifest, scenario = pack.manifest, pack.scenario
+        self._n_seats, self._reply_format = len(manifest.seats), manifest.reply_format
+        self._turn_texts = 1 + manifest.retries
+        self._episode_texts = -(-manifest.turn_limit // self._n_seats) * self._turn_texts
+        self._scenario_texts: int | None = None
+        """Number of distinct texts over all episodes with one draw; None: unknown."""
+        if isinstance(scenario, SmallPoker):  # each information set has only one conversation
+            self._scenario_texts = count_information_sets(scenario) * self._turn_texts
+        self._first_tokens = self._turn_tokens = 0
+        """Tokens of the longest first prompt, and of the longest text shown to a player in a turn."""
+        self._models: dict[_Writer, ModelSpec] = {}
+        self._written: dict[_Writer, dict[tuple[str, str, str, int], int | str]] = defaultdict(dict)
+        """Number of texts that a seat of an episode already has, which may be 0 although it has to move; before its first one, the key of its
+        first request, because within a turn, episodes that begin alike continue alike."""
 
-    def trace(self, seed: int, players: tuple[Player, ...]) -> GameTrace:
-        """Return the trace of a game, with players by seat."""
-        key = (seed, tuple(player.name for player in players))
-        if key not in self._played:
-            self._played[key] = play_baselines(self._pack, seed, players)
-        return self._played[key]
+    def add(self, game: MatchPlayed, request: Request) -> None:
+        """Count a request of an episode that is not stored. The number of a seat's other texts is estimated from its first request only."""
+        match, seat = game.match, game.episode.seat or 0
+        self._turn_tokens = max(self._turn_tokens, estimate_tokens_cached(request.messages[-1].text))
+        self._first_tokens = max(self._first_tokens, prompt_tokens(request.messages[:2]))
+        for place, player in enumerate(match.list_seated_players(self._n_seats)):
+            if player.model is None:
+                continue
+            writer = (player.variant, player.persona_name, match.draw)
+            self._models[writer] = player.model
+            own_seat = (match.item.item_id, match.player.persona_name, match.player.variant, place)
+            if not self._written[writer].setdefault(own_seat, 0) and place == seat:
+                n_texts = sum(message.role == "assistant" for message in request.messages)
+                self._written[writer][own_seat] = n_texts or request.key
+
+    def total(self) -> Iterator[tuple[ModelSpec, int, float, float]]:
+        """See `dtef_pipeline.family.stage.MostCalls`."""
+        instruction_tokens = max(self._turn_tokens, estimate_tokens_cached(self._reply_format) + _RETRY_TOKENS)
+        for writer, seats in self._written.items():
+            begun = {texts for texts in seats.values() if isinstance(texts, str)}
+            known = [self._turn_texts if isinstance(texts, str) else texts for texts in seats.values()]
+            texts = len(begun) * self._turn_texts + sum(self._episode_texts - n for n in known)
+            grown = len(begun) * _sum_to(self._turn_texts) + sum(_sum_to(self._episode_texts) - _sum_to(n) for n in known)
+            if self._scenario_texts is not None and self._scenario_texts < texts:
+                texts, grown = self._scenario_texts, min(grown, self._scenario_texts * (self._episode_texts - 1))
+            model = self._models[writer]
+            longest = float("inf") if model.max_tokens is None else float(model.max_tokens)
+            more_tokens = grown * (instruction_tokens + longest) if grown else 0
+            yield model, texts, texts * self._first_tokens + more_tokens, longest
+
+
+def _sum_to(texts: int) -> float:
+    """Return the number of earlier texts that this many prompts of a conversation contain together."""
+    return texts * (texts - 1) / 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -96,35 +96,29 @@ def truth_id(manifest: ScenarioManifest) -> str:
 
 def build_item_rows(pack: Pack, items: Sequence[GameItem], earlier: pa.Table | None = None) -> pa.Table:
     """Return the rows of `scenario_items`, including those of `earlier` runs under the same rules."""
-    truth = truth_id(pack.manifest)
-    old = SCENARIO_ITEMS.empty_table() if earlier is None else filter_still_valid(earlier, pack.manifest, truth)
-    new = _build_item_columns(pack.manifest, items, truth)
-    ids = new["item_id"].combine_chunks()
-    is_replaced = pc.and_(pc.is_in(old["item_id"], ids), pc.equal(old["version"], pack.manifest.version))
-    rows = pa.concat_tables([old.filter(pc.invert(is_replaced)), new])
-    order = [(name, "ascending") for name in ("version", "seed", "seat", "opponent")]
-    return rows.take(pc.sort_indices(rows, order))
+    shared = {**pack.manifest.key_columns, "truth_id": truth_id(pack.manifest)}
+    rows = [{**shared, **item._asdict(), "item_id": item.item_id, "cluster": str(item.seed)} for item in items]
+    new = pa.Table.from_pylist(rows, SCENARIO_ITEMS)
+    return merge_still_valid(earlier, new, pack.manifest, ("version", "item_id"), ("version", "seed", "seat", "opponent"))
 
 
-def filter_still_valid(rows: pa.Table, manifest: ScenarioManifest, truth: str) -> pa.Table:
-    """Return the rows of other versions, and those of this version with the same settings and limits."""
-    return rows.filter(pc.or_(pc.not_equal(rows["version"], manifest.version), pc.equal(rows["truth_id"], truth)))
+def merge_still_valid(
+    earlier: pa.Table | None, new: pa.Table, manifest: ScenarioManifest, key: Sequence[str], order: Sequence[str]
+) -> pa.Table:
+    """Return the new rows and the earlier ones that are still valid, sorted by the columns `order`.
+
+    Valid are rows of other versions, and those of this version with the same settings and limits, unless a new row has the same values in
+    the columns `key`.
+    """
+    old = new.schema.empty_table() if earlier is None else earlier
+    has_rules = pc.or_(pc.not_equal(old["version"], manifest.version), pc.equal(old["truth_id"], truth_id(manifest)))
+    is_replaced = pc.is_in(_join_key(old, key), _join_key(new, key).combine_chunks())
+    rows = pa.concat_tables([old.filter(pc.and_(has_rules, pc.invert(is_replaced))), new])
+    return rows.take(pc.sort_indices(rows, [(name, "ascending") for name in order]))
 
 
-def _build_item_columns(manifest: ScenarioManifest, items: Sequence[GameItem], truth: str) -> pa.Table:
-    rows = len(items)
-    columns: dict[str, Any] = {
-        "league": [manifest.league] * rows,
-        "scenario": [manifest.scenario] * rows,
-        "version": [manifest.version] * rows,
-        "item_id": [item.item_id for item in items],
-        "seed": [item.seed for item in items],
-        "seat": [item.seat for item in items],
-        "opponent": [item.opponent for item in items],
-        "cluster": [str(item.seed) for item in items],
-        "truth_id": [truth] * rows,
-    }
-    return pa.table([pa.array(columns[column.name], column.type) for column in SCENARIO_ITEMS], schema=SCENARIO_ITEMS)
+def _join_key(rows: pa.Table, key: Sequence[str]) -> pa.ChunkedArray:
+    return pc.binary_join_element_wise(*(pc.cast(rows[name], pa.string()) for name in key), "\n")
 
 
 def build_game_prompt_rows(
@@ -140,25 +134,13 @@ def build_game_prompt_rows(
         for item in dict.fromkeys(item._replace(opponent="") for item in items)
         for player in roles
     }
-    named = [(item, player.persona_name) for player in roles for item in items]
-    messages = [[(part.role, part.text) for part in messages_by_seat[item.seed, item.seat, role]] for item, role in named]
-    manifest, rows = pack.manifest, len(named)
-    columns = {
-        "league": [manifest.league] * rows,
-        "scenario": [manifest.scenario] * rows,
-        "version": [manifest.version] * rows,
-        "item_id": [item.item_id for item, _ in named],
-        "persona": [role for _, role in named],
-        "prompt_id": [compute_messages_id(pairs) for pairs in messages],
-        "messages": messages,
-        "truth_id": [truth_id(manifest)] * rows,
-    }
-    new = pa.table([pa.array(columns[column.name], column.type) for column in EPISODE_PROMPTS], schema=EPISODE_PROMPTS)
-    old = EPISODE_PROMPTS.empty_table() if earlier is None else filter_still_valid(earlier, manifest, truth_id(manifest))
-    every = pa.concat_tables([old.filter(pc.invert(pc.is_in(_key_by_text(old), _key_by_text(new).combine_chunks()))), new])
-    return every.take(pc.sort_indices(every, [(name, "ascending") for name in ("version", "persona", "item_id")]))
-
-
-def _key_by_text(rows: pa.Table) -> pa.ChunkedArray:
-    parts = (pc.cast(rows["version"], pa.string()), rows["item_id"], rows["persona"])
-    return pc.binary_join_element_wise(*parts, "\n")
+    shared = {**pack.manifest.key_columns, "truth_id": truth_id(pack.manifest)}
+    rows = []
+    for role in (player.persona_name for player in roles):
+        for item in items:
+            messages = [(part.role, part.text) for part in messages_by_seat[item.seed, item.seat, role]]
+            prompt = {"prompt_id": compute_messages_id(messages), "messages": messages}
+            rows.append({**shared, "item_id": item.item_id, "persona": role, **prompt})
+    new = pa.Table.from_pylist(rows, EPISODE_PROMPTS)
+    key = ("version", "item_id", "persona")
+    return merge_still_valid(earlier, new, pack.manifest, key, ("version", "persona", "item_id"))

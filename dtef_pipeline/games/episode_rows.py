@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.asking.calls import OF_FAILURES, USAGE
+from dtef_pipeline.asking.calls import FROM_RESPONSE, OF_FAILURES, USAGE
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.request import Failure, Request, Response
-from dtef_pipeline.games.contract import GameMove, GameTrace
+from dtef_pipeline.games.contract import (
+    RED_FLAG_RATE,
+    RED_FLAG_WEIGHTED,
+    GameMetric,
+    GameMove,
+    GameTrace,
+    WinnerlessScenario,
+    is_on_unit_scale,
+    merge_metrics,
+    require_composite,
+)
 from dtef_pipeline.games.episode import GameEpisode, LeaguePlan, Match
-from dtef_pipeline.games.episode_items import filter_still_valid, truth_id
-from dtef_pipeline.games.game_in_play import count_seat, encode_trace, hash_trace
+from dtef_pipeline.games.episode_items import merge_still_valid, truth_id
+from dtef_pipeline.games.game_in_play import FORFEIT_FLAG, encode_trace, hash_trace
+from dtef_pipeline.games.manifest import SEVERITY_WEIGHTS
+from dtef_pipeline.games.packs import Pack
 from dtef_pipeline.games.personas import Player
-from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
+from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES
 
 PLAYED_EPISODE, OUT_OF_BUDGET = "played", "skipped_budget"
 _NO_REQUESTS = EpisodeResult()
-_FROM_PLAN = ("league", "scenario", "version", "snapshot", "truth_id")
 
 
 class EpisodeColumns:
@@ -30,7 +42,8 @@ class EpisodeColumns:
 
     def __init__(self, plan: LeaguePlan) -> None:
         self._plan = plan
-        self._columns: dict[str, list[Any]] = {column.name: [] for column in EPISODES if column.name not in _FROM_PLAN}
+        self._columns: dict[str, list[Any]] = {column.name: [] for column in EPISODES}
+        self._truth_id = truth_id(plan.pack.manifest)
         self._serialized: dict[int, tuple[GameTrace, str, str]] = {}
 
     def add(self, match: Match, trace: GameTrace, play: EpisodeResult = _NO_REQUESTS) -> None:
@@ -45,35 +58,19 @@ class EpisodeColumns:
 
     def table(self) -> pa.Table:
         """Return the table of all rows."""
-        manifest = self._plan.pack.manifest
-        rows = len(self._columns["episode_id"])
-        constant = {
-            "league": manifest.league,
-            "scenario": manifest.scenario,
-            "version": manifest.version,
-            "snapshot": self._plan.snapshot,
-            "truth_id": truth_id(manifest),
-        }
-        arrays = [
-            pa.repeat(pa.scalar(constant[column.name], column.type), rows)
-            if column.name in constant
-            else pa.array(self._columns[column.name], column.type)
-            for column in EPISODES
-        ]
-        return pa.table(arrays, schema=EPISODES)
+        return pa.table([pa.array(self._columns[column.name], column.type) for column in EPISODES], schema=EPISODES)
 
     def _describe_players(self, match: Match) -> dict[str, Any]:
         item, player = match.item, match.player
         return {
-            "episode_id": self._plan.episode_id(match),
-            "item_id": item.item_id,
+            **_identify_episode(self._plan, match),
+            "truth_id": self._truth_id,
             "persona": player.persona_name,
             "model": player.model_name,
             "model_variant": player.variant,
             "temperature": player.model.temperature if player.model else None,
             "draw": match.draw,
             "opponent": item.opponent,
-            "cluster": str(item.seed),
             "seat": item.seat,
         }
 
@@ -104,23 +101,27 @@ class EpisodeColumns:
 
     def _count_moves(self, match: Match, trace: GameTrace, play: EpisodeResult) -> dict[str, Any]:
         seat = match.item.seat
-        counts = count_seat(trace, seat)
-        writers = (move.seat for move in trace.moves if move.text is not None)  # in the order of the responses
-        return {
-            "n_turns": counts.turns,
-            "illegal": counts.illegal - counts.refused,
-            "unparsed": counts.unparsed,
-            "refused": counts.refused,
-            "forfeits": int(counts.forfeited),
-            "defaults": counts.n_default,
-            **(
-                _sum_usage_of_responses(
-                    response for response, writer in zip(play.responses, writers, strict=False) if writer == seat
-                )
-                if match.player.model
-                else {"tokens": None, "cost_usd": None}
-            ),
-        }
+        usage = {"tokens": None, "cost_usd": None}
+        if match.player.model:
+            writers = [move.seat for move in trace.moves if move.text is not None]  # in the order of the responses
+            replies = zip(play.responses, writers, strict=False)
+            usage = _sum_usage_of_responses(response for response, writer in replies if writer == seat)
+        return {**count_seat(trace, seat), **usage}
+
+
+def count_seat(trace: GameTrace, seat: int) -> dict[str, int]:
+    """Count what a seat did in an episode, finished or not, by column of EPISODES."""
+    moves = [move for move in trace.moves if move.seat == seat]
+    kinds = Counter(move.illegal.kind for move in moves if move.illegal)
+    is_last = bool(moves) and moves[-1] is trace.moves[-1] and moves[-1].command is None
+    return {
+        "n_turns": len({move.turn for move in moves}),
+        "illegal": kinds["illegal"] + kinds["unparsed"],
+        "unparsed": kinds["unparsed"],
+        "refused": kinds["refused"],
+        "forfeits": int(is_last and trace.result is not None and FORFEIT_FLAG in trace.result.flags),
+        "defaults": sum(move.by_default for move in moves),
+    }
 
 
 def merge_episodes(existing: pa.Table, new: pa.Table, plan: LeaguePlan) -> pa.Table:
@@ -128,15 +129,8 @@ def merge_episodes(existing: pa.Table, new: pa.Table, plan: LeaguePlan) -> pa.Ta
 
     Ordered by version, model, persona, draw and item, so that equal content gives equal bytes.
     """
-    return merge_rows_by(existing, new, plan, ("version", "model", "model_variant", "persona", "draw", "item_id"))
-
-
-def merge_rows_by(existing: pa.Table, new: pa.Table, plan: LeaguePlan, order: Sequence[str]) -> pa.Table:
-    """Merge any tables with `episode_id` and `truth_id` like `merge_episodes`, sorted by `order`."""
-    old = filter_still_valid(existing, plan.pack.manifest, truth_id(plan.pack.manifest))
-    old = old.filter(pc.invert(pc.is_in(old["episode_id"], new["episode_id"].combine_chunks())))
-    rows = pa.concat_tables([old, new])
-    return rows.take(pc.sort_indices(rows, [(name, "ascending") for name in order]))
+    order = ("version", "model", "model_variant", "persona", "draw", "item_id")
+    return merge_still_valid(existing, new, plan.pack.manifest, ("episode_id",), order)
 
 
 def _sum_usage_of_responses(responses: Iterable[Response]) -> dict[str, Any]:
@@ -190,7 +184,7 @@ def merge_turns(existing: pa.Table, new: pa.Table, plan: LeaguePlan, episodes: p
     for table in (existing, new):
         truth = pa.array([truths.get(episode_id) for episode_id in table["episode_id"].to_pylist()], pa.string())
         rows.append(table.append_column("truth_id", truth).filter(pc.is_valid(truth)))
-    turns = merge_rows_by(rows[0], rows[1], plan, _TURN_ORDER).drop_columns(["truth_id"])
+    turns = merge_still_valid(rows[0], rows[1], plan.pack.manifest, ("episode_id",), _TURN_ORDER).drop_columns(["truth_id"])
     first = np.zeros(len(turns), dtype=bool)
     first[np.unique(turns["request_key"].to_numpy(), return_index=True)[1]] = True
     is_answered = pc.equal(turns["call_status"], "answered")
@@ -202,11 +196,8 @@ def merge_turns(existing: pa.Table, new: pa.Table, plan: LeaguePlan, episodes: p
 
 
 def _identify_episode(plan: LeaguePlan, match: Match) -> dict[str, Any]:
-    manifest = plan.pack.manifest
     return {
-        "league": manifest.league,
-        "scenario": manifest.scenario,
-        "version": manifest.version,
+        **plan.pack.manifest.key_columns,
         "episode_id": plan.episode_id(match),
         "item_id": match.item.item_id,
         "cluster": str(match.item.seed),
@@ -230,19 +221,8 @@ def _locate_turn(match: Match, player: Player, seat: int, turn: int, attempt: in
 
 
 def _describe_turn_response(response: Response) -> dict[str, Any]:
-    return {
-        "prompt_id": response.prompt_id,
-        "request_key": response.request_key,
-        "call_status": "answered",
-        "response": response.text,
-        "finish_reason": response.finish_reason,
-        "served_model": response.served_model,
-        "fingerprint": response.fingerprint,
-        **{name: getattr(response, name) for name in USAGE},
-        "latency_s": response.latency_s,
-        "attempts": response.attempts,
-        "answered_at": response.answered_at,
-    }
+    names = ("prompt_id", "request_key", *FROM_RESPONSE)
+    return {**{name: getattr(response, name) for name in names}, "call_status": "answered", "response": response.text}
 
 
 def _describe_failed_request(request: Request, failure: Failure) -> dict[str, Any]:
@@ -257,3 +237,128 @@ def _describe_failed_request(request: Request, failure: Failure) -> dict[str, An
 
 def _describe_game_move(move: GameMove, reaction: str) -> dict[str, Any]:
     return {"plan": move.plan, "action": move.command, "reaction": reaction, "legal": move.illegal is None}
+
+
+Floats = npt.NDArray[np.float64]
+_OF_TURNS = {"illegal_rate": "illegal", "unparsed_rate": "unparsed", "refused_rate": "refused", "default_rate": "defaults"}
+_OF_EPISODES = {
+    "expected_return": ("reward", "the episode has no reward"),
+    "volatility": ("reward", "the episode has no reward"),
+    "forfeit_rate": ("forfeits", ""),
+    "turns": ("n_turns", ""),
+    "tokens": ("tokens", "no model plays"),
+    "dollars": ("cost_usd", "no model plays, or a price is unknown"),
+}
+
+
+class _MetricCounts(NamedTuple):
+    """One metric in all episodes: NaN, with a reason, for an episode in which it is not defined."""
+
+    numerator: Floats
+    denominator: Floats | float
+    reason: str = ""
+
+
+def select_pack_metrics(pack: Pack) -> dict[str, GameMetric]:
+    """Return the metrics of the scenario's episodes by name; red flags only if the manifest has severities."""
+    metrics = merge_metrics(pack.scenario.unit, pack.scenario.metrics)
+    left_out = () if pack.manifest.severities else (RED_FLAG_RATE, RED_FLAG_WEIGHTED)
+    return {name: metric for name, metric in metrics.items() if name not in left_out}
+
+
+def compute_episode_scores(episodes: pa.Table, pack: Pack) -> pa.Table:
+    """Compute EPISODE_SCORES from rows of `episodes` of the pack's version, metric by metric.
+
+    Raises ConfigError if the manifest puts a metric into the composite score that cannot be part of one.
+    """
+    metrics = select_pack_metrics(pack)
+    require_composite(f"{pack.name}: evaluation, algorithmic", pack.manifest.evaluation.algorithmic, metrics)
+    episodes = episodes.filter(pc.equal(episodes["version"], pack.manifest.version))
+    counts = _read_own_counts(episodes, {measure.name for measure in pack.scenario.metrics})
+    tables = [
+        _build_score_rows(episodes, metric, counts[name] if name in counts else _count_metric(name, episodes, pack), pack)
+        for name, metric in metrics.items()
+    ]
+    return pa.concat_tables([EPISODE_SCORES.empty_table(), *tables])
+
+
+def merge_episode_scores(earlier: pa.Table | None, new: pa.Table, pack: Pack) -> pa.Table:
+    """Return the rows of other versions of the scenario, then the new ones."""
+    if earlier is None:
+        return new
+    return pa.concat_tables([earlier.filter(pc.not_equal(earlier["version"], pack.manifest.version)), new])
+
+
+def _build_score_rows(episodes: pa.Table, metric: GameMetric, counts: _MetricCounts, pack: Pack) -> pa.Table:
+    is_played = _convert_to_texts(episodes["status"]) == PLAYED_EPISODE
+    numerator, denominator = counts.numerator, np.broadcast_to(counts.denominator, len(episodes))
+    is_scored = is_played & np.isfinite(numerator) & (denominator > 0)
+    reason = np.where(is_played, counts.reason, _convert_to_texts(episodes["reason"]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        numbers = {"numerator": numerator, "denominator": denominator, "value": numerator / denominator}
+    constant = {
+        "metric": metric.name,
+        "metric_family": metric.family,
+        "unit": metric.unit,
+        "direction": metric.direction,
+        "unit_scale": is_on_unit_scale(metric),
+        "weight": pack.manifest.evaluation.algorithmic.get(metric.name),
+    }
+    columns = {
+        **dict(zip(episodes.column_names, episodes.columns, strict=True)),
+        **{name: pa.array(values, mask=~is_scored) for name, values in numbers.items()},
+        **{
+            name: pa.repeat(pa.scalar(value, EPISODE_SCORES.field(name).type), len(episodes))
+            for name, value in constant.items()
+        },
+        "status": pa.array(np.where(is_scored, "scored", "unscored")),
+        "reason": pa.array(reason, pa.string(), mask=is_scored),
+    }
+    return pa.table([columns[name] for name in EPISODE_SCORES.names], schema=EPISODE_SCORES)
+
+
+def _count_metric(name: str, episodes: pa.Table, pack: Pack) -> _MetricCounts:
+    """Count a metric that all scenarios have."""
+    if name in _OF_TURNS:
+        turns = _convert_to_floats(episodes["n_turns"])
+        return _MetricCounts(_convert_to_floats(episodes[_OF_TURNS[name]]), turns, "the player had no turn")
+    if name in _OF_EPISODES:
+        column, reason = _OF_EPISODES[name]
+        return _MetricCounts(_convert_to_floats(episodes[column]), 1, reason)
+    if name in (RED_FLAG_RATE, RED_FLAG_WEIGHTED):
+        return _MetricCounts(_sum_red_flags(episodes, pack, weighted=name == RED_FLAG_WEIGHTED), 1)
+    if isinstance(pack.scenario, WinnerlessScenario):
+        return _MetricCounts(np.full(len(episodes), np.nan), 1, pack.scenario.no_winner_reason)
+    return _MetricCounts(np.asarray(_convert_to_texts(episodes["outcome"]) == "win", dtype=np.float64), 1)
+
+
+def _sum_red_flags(episodes: pa.Table, pack: Pack, *, weighted: bool) -> Floats:
+    """Sum the flags with a severity. A forfeit by the opponent has the same flag but is not a violation of the player under test."""
+    weights = {flag: SEVERITY_WEIGHTS[grave] if weighted else 1 for flag, grave in pack.manifest.severities.items()}
+    opponent_weights = {**weights, FORFEIT_FLAG: 0}
+    rows = zip(episodes["flags"].to_pylist(), episodes["forfeits"].to_pylist(), strict=True)
+    sums = [sum((weights if forfeits else opponent_weights).get(flag, 0) for flag in flags or ()) for flags, forfeits in rows]
+    return np.array(sums, dtype=np.float64)
+
+
+def _read_own_counts(episodes: pa.Table, names: set[str]) -> Mapping[str, _MetricCounts]:
+    """Read what the scenario itself counted, by metric."""
+    measures = episodes["metric_counts"].combine_chunks()
+    row = pc.list_parent_indices(measures).to_numpy(zero_copy_only=False)
+    metric, *parts = measures.flatten().flatten()
+    counts = {}
+    for name in names:
+        mask = _convert_to_texts(metric) == name
+        numerator, denominator = np.full(len(episodes), np.nan), np.zeros(len(episodes))
+        for values, part in zip((numerator, denominator), parts, strict=True):
+            values[row[mask]] = part.to_numpy(zero_copy_only=False)[mask]
+        counts[name] = _MetricCounts(numerator, denominator, "the metric is not defined in this episode")
+    return counts
+
+
+def _convert_to_floats(column: pa.ChunkedArray) -> Floats:
+    return np.asarray(pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _convert_to_texts(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.object_]:
+    return np.asarray(column.to_pylist(), dtype=object)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
@@ -285,22 +285,6 @@ def encode_ending(ending: GameEnding | None) -> dict[str, Any] | None:
     return None if ending is None else {"shown": list(ending.public_facts), "hidden": list(ending.private_facts)}
 
 
-class SeatCounts(NamedTuple):
-    """Counts of one seat in an episode."""
-
-    turns: int
-    """Turns in which it played, had a command played for it, forfeited, or was stopped."""
-    texts: int
-    """Number of its texts; 0 for a baseline."""
-    illegal: int
-    """Number of texts that were not moves, including `unparsed` and `refused`."""
-    unparsed: int
-    refused: int
-    n_default: int
-    """Number of commands played for it."""
-    forfeited: bool
-
-
 def encode_trace(trace: GameTrace) -> str:
     """Encode the trace as canonical JSON: equal traces give equal text, byte for byte, as UTF-8."""
     return json.dumps(_convert_to_plain(trace), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -322,22 +306,6 @@ def decode_trace(text: str) -> GameTrace:
     )
 
 
-def count_seat(trace: GameTrace, seat: int) -> SeatCounts:
-    """Count what a seat did in an episode, finished or not."""
-    moves = [move for move in trace.moves if move.seat == seat]
-    kinds = [move.illegal.kind for move in moves if move.illegal]
-    is_forfeit = trace.result is not None and FORFEIT_FLAG in trace.result.flags
-    return SeatCounts(
-        turns=len({move.turn for move in moves}),
-        texts=sum(move.text is not None for move in moves),
-        illegal=len(kinds),
-        unparsed=kinds.count("unparsed"),
-        refused=kinds.count("refused"),
-        n_default=sum(move.by_default for move in moves),
-        forfeited=is_forfeit and trace.moves[-1].seat == seat and trace.moves[-1].command is None,
-    )
-
-
 def _convert_to_plain(trace: GameTrace) -> dict[str, Any]:
     return {
         "moves": [asdict(move) for move in trace.moves],
@@ -354,18 +322,6 @@ def _decode_move(data: Mapping[str, Any]) -> GameMove:
 _FIRST_SIGHT = "first sight"
 
 
-def write_first_turn_text(pack: Pack, seed: int, seat: int, trace: str) -> str:
-    """Return the text that the seat saw in its first turn.
-
-    Raises ValueError, KeyError or TypeError for a trace that the scenario cannot replay.
-    """
-    state = pack.scenario.reset(seed)
-    for move in takewhile(lambda move: move.seat != seat, decode_trace(trace).moves):
-        if move.command is not None:
-            state = pack.scenario.step(state, move.seat, move.command)
-    return write_turn_text(pack, state, seat)
-
-
 def replace_first_observations(
     rows: Sequence[Mapping[str, Any]], manifests: Mapping[str, ScenarioManifest]
 ) -> list[Mapping[str, Any]]:
@@ -378,25 +334,22 @@ def replace_first_observations(
     packs: dict[str, Pack | None] = {}
     contents: list[Mapping[str, Any]] = []
     for row in rows:
+        moves = decode_trace(row["trace"]).moves if row["trace"] is not None else ()
+        if not moves or moves[0].seat == row["seat"]:
+            contents.append(row)
+            continue
         name = f"{row['first']}/{row['second']}"
         if name not in packs:
             packs[name] = find_pack(name, manifests)
-        if (content := _replace_first_observation(row, packs[name])) is not None:
-            contents.append(content)
+        if (pack := packs[name]) is None or pack.manifest.version != row["version"]:
+            continue
+        with suppress(KeyError, TypeError, ValueError):  # the scenario cannot replay the trace
+            state = pack.scenario.reset(int(row["cluster"]))
+            seats = [move.seat for move in moves]
+            for move in moves[: seats.index(row["seat"])]:
+                state = state if move.command is None else pack.scenario.step(state, move.seat, move.command)
+            view = write_turn_text(pack, state, row["seat"])
+            messages = [*row["messages"][:-1], {"role": "user", "text": view}]
+            item_id = f"{row['item_id']} [saw {digest(_FIRST_SIGHT, view)[:8]}]"
+            contents.append({**row, "messages": messages, "item_id": item_id})
     return contents
-
-
-def _replace_first_observation(row: Mapping[str, Any], pack: Pack | None) -> Mapping[str, Any] | None:
-    if row["trace"] is None:
-        return row
-    moves = decode_trace(row["trace"]).moves
-    if not moves or moves[0].seat == row["seat"]:
-        return row
-    if pack is None or pack.manifest.version != row["version"]:
-        return None
-    try:
-        view = write_first_turn_text(pack, int(row["cluster"]), row["seat"], row["trace"])
-    except (KeyError, TypeError, ValueError):
-        return None
-    content = [*row["messages"][:-1], {"role": "user", "text": view}]
-    return {**row, "messages": content, "item_id": f"{row['item_id']} [saw {digest(_FIRST_SIGHT, view)[:8]}]"}

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import duckdb
 import numpy as np
 
+from dtef_pipeline.games.contract import EXPECTED_RETURN, FORFEIT_RATE
 from dtef_pipeline.games.episode_rows import OUT_OF_BUDGET, PLAYED_EPISODE
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.metrics import EXPECTED_RETURN, FORFEIT_RATE
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, PLAYED_SERIES, compute_results_of, create_latest_scores
-from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
+from dtef_pipeline.preference.pairing import MetricSource, PairedSource
 from dtef_pipeline.statistics.ranks import rank_numbers
 from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.shortfall import describe_shortfall

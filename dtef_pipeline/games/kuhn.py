@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache, cached_property
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import ChooseCommand, Count, GameMetric
+from dtef_pipeline.games.contract import Count, GameMetric
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.small_poker import (
     Betting,
@@ -18,7 +18,6 @@ from dtef_pipeline.games.small_poker import (
     Strategy,
     build_strategy,
     build_uniform_strategy,
-    make_strategy_baseline,
 )
 
 KUHN_ALPHA = 1 / 3
@@ -46,12 +45,7 @@ class Kuhn(SmallPoker):
 
     cards = tuple(_KUHN_RANKS)
     metrics = (*SmallPoker.metrics, _JACK_BET_RATE, _KING_BET_RATE)
-
-    def __init__(self, manifest: ScenarioManifest) -> None:
-        super().__init__(manifest)
-        self.baselines: Mapping[str, ChooseCommand] = {
-            name: make_strategy_baseline(self, name) for name in ("nash", "always-bet", "always-pass")
-        }
+    baseline_names = ("nash", "always-bet", "always-pass")
 
     @cached_property
     def strategies(self) -> Mapping[str, Strategy]:

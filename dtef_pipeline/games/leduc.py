@@ -11,7 +11,6 @@ from functools import cache, cached_property
 from importlib.resources import files
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import ChooseCommand
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.small_poker import (
     SMALL_BETS,
@@ -22,11 +21,8 @@ from dtef_pipeline.games.small_poker import (
     build_strategy,
     build_uniform_strategy,
     iterate_states_to_move,
-    make_strategy_baseline,
 )
 
-LEDUC_VALUE = -0.0856
-"""Chips that the first seat wins per hand with perfect play, to four decimals."""
 LEDUC_BETS = (2, 4)
 """Chips of a bet or raise before and after the public card."""
 LEDUC_RAISES = 2
@@ -52,13 +48,11 @@ class Leduc(SmallPoker):
     """
 
     public_at = 2
+    baseline_names = ("nash", "always-call", "always-raise")
 
     def __init__(self, manifest: ScenarioManifest, *, suits: bool = True) -> None:
         super().__init__(manifest)
         self.cards = tuple(f"{rank}{suit}" for rank in _LEDUC_RANKS for suit in (("s", "h") if suits else ("", "")))
-        self.baselines: Mapping[str, ChooseCommand] = {
-            name: make_strategy_baseline(self, name) for name in ("nash", "always-call", "always-raise")
-        }
 
     @cached_property
     def strategies(self) -> Mapping[str, Strategy]:
@@ -71,7 +65,6 @@ class Leduc(SmallPoker):
         }
 
     def _expand_ranks(self, table: Strategy) -> Strategy:
-        """Expand a strategy for ranks to the cards of this scenario."""
         return {
             self.information(state, seat): table[self.name_by_rank(state, seat)] for state, seat in iterate_states_to_move(self)
         }

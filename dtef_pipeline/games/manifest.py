@@ -90,6 +90,11 @@ class ScenarioManifest(Part):
     def scenario(self) -> str:
         return self.id.split("/")[1]
 
+    @property
+    def key_columns(self) -> dict[str, str | int]:
+        """League, scenario and version, by column of tables."""
+        return {"league": self.league, "scenario": self.scenario, "version": self.version}
+
 
 def read_manifest(path: Path) -> ScenarioManifest:
     """Read the manifest in a file. Raises ConfigError for errors, with file and line, and if the id does not match the file's path."""

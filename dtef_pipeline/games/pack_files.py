@@ -1,25 +1,137 @@
-"""Checks of scenario packs: manifest, adapter, tests and playbook exist, and one seed is played to its end by the contract."""
+"""Checks of scenario packs, and personas and scenarios as lines of JSON, for exchange with other programs and installations.
+
+A pack is complete if manifest, adapter, tests and playbook exist, and one seed is played to its end by the contract.
+"""
 
 from __future__ import annotations
 
 import json
 import random
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
-from dtef_pipeline.documents import Reason
-from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import Illegal, find_baseline, list_baselines, make_baseline_rng
+from pydantic import ValidationError
+
+from dtef_pipeline.documents import Reason, format_in_one_line
+from dtef_pipeline.errors import ConfigError, SourceError
+from dtef_pipeline.games.contract import Illegal, find_baseline, list_baselines, make_baseline_rng, require_composite
 from dtef_pipeline.games.episode import replay
-from dtef_pipeline.games.episode_scores import select_pack_metrics
+from dtef_pipeline.games.episode_rows import select_pack_metrics
 from dtef_pipeline.games.game_in_play import FORFEIT_FLAG, TURN_LIMIT_FLAG, GameInPlay, decode_trace, encode_trace, hash_trace
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
-from dtef_pipeline.games.metrics import require_composite
-from dtef_pipeline.games.packs import ADAPTERS_GROUP, Pack, adapters, list_lacking_names, pack
+from dtef_pipeline.games.packs import ADAPTERS_GROUP, Pack, adapters, pack
+from dtef_pipeline.games.personas import Persona
 from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.strict_json import parse_json
+
+LINE_SCHEMA = 1
+LineKind = Literal["persona", "scenario"]
+LineDocument = Persona | ScenarioManifest
+_MODELS: Mapping[LineKind, type[LineDocument]] = MappingProxyType({"persona": Persona, "scenario": ScenarioManifest})
+
+
+def write_document_lines(kind: LineKind, documents: Iterable[LineDocument]) -> str:
+    """Write one line per version of a document, in the order of ids and versions, as canonical JSON: equal documents give equal text."""
+    encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+    lines = sorted(documents, key=lambda document: (document.id, document.version))
+    return "".join(f"{encode({'kind': kind, 'schema': LINE_SCHEMA, **line.model_dump(mode='json')})}\n" for line in lines)
+
+
+def detect_line_kind(data: bytes) -> LineKind:
+    """Return the kind of documents that the first line names; `scenario` if it names no known kind."""
+    try:
+        first = json.loads(next(filter(None, data.decode("utf-8-sig").split("\n")), "{}"))
+    except ValueError:
+        return "scenario"
+    return "persona" if isinstance(first, dict) and first.get("kind") == "persona" else "scenario"
+
+
+def read_document_lines(kind: LineKind, data: bytes, where: str) -> dict[int, LineDocument]:
+    """Read the documents of such lines by line number, from 1, each version once; blank lines are skipped.
+
+    Raises SourceError, with the line, for bytes that are not UTF-8, an invalid line, and a version that occurs twice with different
+    content.
+    """
+    by_line: dict[int, LineDocument] = {}
+    lines: dict[str, int] = {}
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        document = _parse_document_line(kind, line, where, number)
+        name = format_version_name(document)
+        earlier = lines.setdefault(name, number)
+        if by_line.setdefault(earlier, document) != document:
+            allowed = f"each version of a {kind} only once"
+            raise SourceError(f"line {earlier} has different content", where=where, line=number, arrived=name, allowed=allowed)
+    return by_line
+
+
+def find_new_documents(
+    documents: Mapping[int, LineDocument], catalog: Iterable[LineDocument], where: str, statuses: Sequence[str] = ()
+) -> dict[int, LineDocument]:
+    """Return the documents, by line, that have no equal one in the catalog.
+
+    Args:
+        documents: by line.
+        catalog: existing versions.
+        where: name of the file in errors.
+        statuses: from first to last. A version that is known with an earlier status is new, one that is known with a later status is not.
+    Without statuses, a different status counts as different content.
+
+    Raises SourceError, with the line, for a known version with different content.
+    """
+    versions = {format_version_name(version): version for version in catalog}
+    new_documents: dict[int, LineDocument] = {}
+    for line, document in documents.items():
+        old = versions.get(format_version_name(document))
+        fields = [name for name in type(document).model_fields if old and getattr(document, name) != getattr(old, name)]
+        is_later = old is not None and fields == ["status"] and statuses
+        if fields and not is_later:
+            raise SourceError(
+                "already exists with different content",
+                where=where,
+                line=line,
+                arrived=format_version_name(document),
+                allowed=f"the same {', '.join(fields)}, or another version",
+            )
+        if old is None or (is_later and statuses.index(document.status) > statuses.index(old.status)):
+            new_documents[line] = document
+    return new_documents
+
+
+def format_version_name(document: LineDocument) -> str:
+    """Return id and version, as in tables: `cautious:v2`."""
+    return f"{document.id}:v{document.version}"
+
+
+def _parse_document_line(kind: LineKind, line: bytes, where: str, number: int) -> LineDocument:
+    start = line[:80].decode(errors="replace")
+
+    def make_line_error(problem: str, text: object) -> SourceError:
+        allowed = f'an object with "kind": "{kind}", "schema": {LINE_SCHEMA} and the fields of a {kind}'
+        return SourceError(problem, where=where, line=number, arrived=text, allowed=allowed)
+
+    try:
+        content = parse_json(line)
+        json.dumps(content, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise make_line_error(f"not valid JSON: {error}", start) from error
+    if not isinstance(content, dict):
+        raise make_line_error("no JSON object", content if len(line) <= 80 else start)
+    for name, value in (("kind", kind), ("schema", LINE_SCHEMA)):
+        actual = content.pop(name, None)
+        if actual != value or type(actual) is not type(value):
+            raise make_line_error(f"{name} is not {value!r}", actual[:80] if isinstance(actual, str) else actual)
+    model = _MODELS[kind]
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise SourceError(format_in_one_line(error, model), where=where, line=number) from error
+
 
 MANIFEST_FOLDERS = ("data/scenarios", "scenarios")
 PLAYBOOKS = "docs/scenarios"
@@ -73,7 +185,6 @@ def _load_pack_manifests(folders: Iterable[Path]) -> dict[str, PackFiles]:
 
 
 def _read_declared_adapters(folder: Path) -> Mapping[str, str]:
-    """Read the adapters in the checkout's pyproject.toml."""
     path = folder / "pyproject.toml"
     if not path.is_file():
         return {}
@@ -91,23 +202,7 @@ def _check_adapter(files: PackFiles, entries: Mapping[str, str]) -> Iterator[str
         hint = f"; pyproject.toml names {entries[name]}: install the package again" if name in entries else ""
         yield f"the adapter is missing: an entry point {name} in the group {ADAPTERS_GROUP}{hint}"
     elif files.manifest is not None:
-        try:
-            scenario = adapters()[name](files.manifest)
-        except Exception as error:  # an engine may fail in any way while it is imported
-            yield f"its adapter cannot be used: {type(error).__name__}: {error}"
-            return
-        if lacking := list_lacking_names(scenario):
-            yield f"its adapter makes a scenario without {', '.join(lacking)}: see dtef_pipeline/games/contract.py"
-            return
-        if scenario.name not in (files.name, name):
-            yield f"its adapter makes {scenario.name}; allowed: {files.name}"
-        if len(scenario.seats) != len(files.manifest.seats):
-            yield f"its manifest has {len(files.manifest.seats)} seats; allowed: {len(scenario.seats)}, the number in the adapter"
-            return
-        new_pack = Pack(files.manifest, scenario)
-        yield from check_opponents(new_pack)
-        yield from (f"its manifest: {fault}" for fault in check_weighing(new_pack))
-        yield from check_trial_game(new_pack)
+        yield from (reason.message for reason in check_manifest_engine(files.manifest))
 
 
 def _check_pack_tests(name: str, tests: Mapping[Path, str]) -> Iterator[str]:
@@ -122,60 +217,55 @@ def _check_playbook(name: str, folder: Path) -> Iterator[str]:
         yield f"the playbook is missing: {path}"
 
 
-def check_weighing(pack: Pack) -> Iterator[str]:
-    """Return a sentence per metric of the composite score, and per flag with a severity, that the scenario does not have."""
+def check_manifest_engine(manifest: ScenarioManifest) -> Iterator[Reason]:
+    """Check a manifest against its engine, whose baselines play the first seed. Runs code of the engine's package."""
     try:
-        require_composite("evaluation, algorithmic", pack.manifest.evaluation.algorithmic, select_pack_metrics(pack))
+        new_pack = pack(manifest.id, {manifest.id: manifest})
     except ConfigError as error:
-        yield str(error)
-    flags = dict.fromkeys((FORFEIT_FLAG, TURN_LIMIT_FLAG, *getattr(pack.scenario, "flags", ())))
-    for name in pack.manifest.severities:
-        if name not in flags:
-            yield f"severities: {name}: not a flag of the scenario; allowed: {', '.join(flags)}"
+        yield Reason((_find_named_field(str(error), manifest),), str(error))
+        return
+    yield from _check_opponents(new_pack)
+    yield from _check_weighing(new_pack)
+    yield from (Reason(("adapter",), fault) for fault in check_trial_game(new_pack))
 
 
-def check_opponents(pack: Pack) -> Iterator[str]:
-    """Return a sentence for each unknown opponent, and for a scenario with several seats but no opponents."""
+def _check_opponents(pack: Pack) -> Iterator[Reason]:
+    """Yield each unknown opponent, and a scenario with several seats but no opponents."""
     baselines = list_baselines(pack.scenario)
     for name in pack.manifest.opponents:
         if name not in baselines:
-            yield f"its manifest names the opponent {name}; allowed: {list_nearest(name, baselines)}"
-    if len(pack.manifest.seats) > 1 and not pack.manifest.opponents:
-        yield f"its manifest names no opponents for {len(pack.manifest.seats)} seats; allowed: one or more of {', '.join(baselines)}"
+            message = f"its manifest names the opponent {name}; allowed: {list_nearest(name, baselines)}"
+            yield Reason(("opponents",), message)
+    if (n_seats := len(pack.manifest.seats)) > 1 and not pack.manifest.opponents:
+        message = f"its manifest names no opponents for {n_seats} seats; allowed: one or more of {', '.join(baselines)}"
+        yield Reason(("opponents",), message)
+
+
+def _check_weighing(pack: Pack) -> Iterator[Reason]:
+    """Yield the first metric of the composite score, and each flag with a severity, that the scenario does not have."""
+    try:
+        require_composite("evaluation, algorithmic", pack.manifest.evaluation.algorithmic, select_pack_metrics(pack))
+    except ConfigError as error:
+        yield Reason(("evaluation", "algorithmic"), str(error))
+    flags = dict.fromkeys((FORFEIT_FLAG, TURN_LIMIT_FLAG, *getattr(pack.scenario, "flags", ())))
+    for name in pack.manifest.severities:
+        if name not in flags:
+            message = f"severities: {name}: not a flag of the scenario; allowed: {', '.join(flags)}"
+            yield Reason(("severities",), message)
 
 
 def check_metric_weights(packs: Iterable[Pack]) -> None:
     """Raise ConfigError for the first invalid weight in manifests, before episodes that could not be scored are played and paid for."""
     for entry in packs:
-        for fault in check_weighing(entry):
-            raise ConfigError(f"{entry.name}: {fault}")
+        for fault in _check_weighing(entry):
+            raise ConfigError(f"{entry.name}: {fault.message}")
 
 
 _FIELDS_OF_ENGINES = ("settings", "seats", "turn_limit", "adapter")
 """Manifest fields that an engine may refuse, in the order in which its error message is searched for them."""
 
 
-def check_manifest_engine(manifest: ScenarioManifest) -> Iterator[Reason]:
-    """Check a manifest against its engine, whose baselines play the first seed. Runs code of the engine's package."""
-    if manifest.adapter_name not in adapters():
-        nearest = list_nearest(manifest.adapter_name, adapters())
-        yield Reason(("adapter",), f"no engine has the name {manifest.adapter_name}; allowed: {nearest}")
-        return
-    try:
-        new_pack = pack(manifest.id, {manifest.id: manifest})
-    except ConfigError as error:
-        yield Reason((_find_named_field(str(error), manifest),), str(error))
-        return
-    yield from (Reason(("opponents",), fault) for fault in check_opponents(new_pack))
-    yield from (
-        Reason(("severities",) if fault.startswith("severities") else ("evaluation", "algorithmic"), fault)
-        for fault in check_weighing(new_pack)
-    )
-    yield from (Reason(("adapter",), fault) for fault in check_trial_game(new_pack))
-
-
 def _find_named_field(fault_text: str, manifest: ScenarioManifest) -> str:
-    """Return the manifest field that an engine's error message names."""
     named = [name for name in _FIELDS_OF_ENGINES if name.partition("_")[0] in fault_text and getattr(manifest, name)]
     return named[0] if named else "adapter"
 
@@ -214,7 +304,7 @@ def check_trial_game(pack: Pack) -> Iterator[str]:
 def _play_baseline(pack: Pack, name: str) -> Iterator[int]:
     """Yield the turn numbers while a baseline plays all seats."""
     scenario, seed = pack.scenario, pack.manifest.seeds.first
-    chooses = find_baseline(scenario, name) if name in list_baselines(scenario) else list_baselines(scenario)["random"]
+    chooses = find_baseline(scenario, name)
     rngs = [make_baseline_rng(seed, seat) for seat in range(len(scenario.seats))]
     game = GameInPlay(pack, seed)
     while (seat := game.seat) is not None:

@@ -76,11 +76,13 @@ def _make_scenario(manifest: ScenarioManifest, maker: MakeScenario) -> Scenario[
     except Exception as error:  # an engine may fail in any way while it is imported
         raise ConfigError(f"{adapter_label} cannot be used: {type(error).__name__}: {error}") from error
     if lacking := list_lacking_names(scenario):
-        raise ConfigError(f"{adapter_label} makes a scenario without {', '.join(lacking)}; run `dtef games check` for details")
+        raise ConfigError(f"{adapter_label} makes a scenario without {', '.join(lacking)}: see dtef_pipeline/games/contract.py")
     if len(scenario.seats) != len(manifest.seats):
         raise ConfigError(
             f"{adapter_label} has {len(scenario.seats)} seats, but its manifest has {len(manifest.seats)}; allowed: equal numbers"
         )
+    if scenario.name not in (manifest.id, manifest.adapter_name):
+        raise ConfigError(f"{adapter_label} makes {scenario.name}; allowed: {manifest.id}")
     return scenario
 
 
@@ -92,7 +94,7 @@ def pack(name: str, manifests: Mapping[str, ScenarioManifest]) -> Pack:
     if manifest.adapter_name not in adapters():
         raise ConfigError(
             f"scenario {name}: no adapter {manifest.adapter_name}; allowed: an entry point of that name in the group {ADAPTERS_GROUP}, "
-            "or `adapter` in the manifest with the name of another engine"
+            f"or `adapter` in the manifest with the name of another engine: {list_nearest(manifest.adapter_name, adapters())}"
         )
     return Pack(manifest, _make_scenario(manifest, adapters()[manifest.adapter_name]))
 

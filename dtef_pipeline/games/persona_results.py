@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 
 from dtef_pipeline.asking.snapshot_order import order_in
 from dtef_pipeline.boards.item_board import build_latest_sql
-from dtef_pipeline.games.metrics import (
+from dtef_pipeline.games.contract import (
     EXPECTED_RETURN,
     EXPLOITATION,
     FORFEIT_RATE,
@@ -37,20 +37,16 @@ _GAME_VERSION = "league, scenario, version"
 _MEETING = "persona, model, model_variant, snapshot, opponent"
 
 
-def sum_exploitation(connection: duckdb.DuckDBPyConnection, source: str, everyone: str) -> pd.DataFrame:
-    """Compute what a player wins against each baseline, minus what the best of all baselines wins against the same one, by seed.
+def build_exploitation_sql(source: str) -> str:
+    """Return the SQL of what a player wins against each baseline, minus what the best of all baselines wins against the same one.
 
     Both are means over the same games, with the same luck of the deal. The best baseline has the highest mean on the player's games;
     because it is chosen on the same deals, exploitation is slightly too low, more so with fewer seeds.
 
-    Returns one row per player, baseline as opponent (or `everyone`) and seed, for scenarios with the metric.
-
-    Columns: the player's key columns, `opponent`, those of the metric, `cluster`; `numerator`, `squares` and `denominator`, the sums over its
-    episodes of the difference, of its square, and of 1; `episodes` with a difference, `n_total` episodes in all, and `unscored`, why a
-    difference is missing. `source`: a relation with rows of `episode_scores`.
+    One row per episode against a baseline, for scenarios with the metric, with the columns that `_sum_by_seed` reads. `source`: a relation with
+    rows of `episode_scores`.
     """
-    frame: pd.DataFrame = connection.sql(
-        f"""
+    return f"""
         WITH scenario_metric AS (
             SELECT {_GAME_VERSION}, any_value(metric_family) AS metric_family, any_value(unit) AS unit, any_value(direction) AS direction
             FROM {source} WHERE metric = '{EXPLOITATION}' GROUP BY ALL
@@ -68,25 +64,14 @@ def sum_exploitation(connection: duckdb.DuckDBPyConnection, source: str, everyon
         ), best AS (
             SELECT * FROM tried SEMI JOIN games USING ({_GAME_VERSION}, {_MEETING}, n)
             QUALIFY row_number() OVER (PARTITION BY {_GAME_VERSION}, {_MEETING} ORDER BY mean DESC, yardstick) = 1
-        ), differences AS (
-            SELECT own.*, numerator - won AS beyond, coalesce(reason, '{NO_YARDSTICK}') AS why
-            FROM own LEFT JOIN best USING ({_GAME_VERSION}, {_MEETING})
-                LEFT JOIN made USING ({_GAME_VERSION}, opponent, item_id, yardstick)
         )
-        SELECT {_GAME_VERSION}, {_MEETING.replace("opponent", f"coalesce(opponent, '{everyone}') AS opponent")}, cluster,
-            '{EXPLOITATION}' AS metric, metric_family, unit, direction, CAST(NULL AS DOUBLE) AS weight,
-            coalesce(sum(beyond), 0) AS numerator, coalesce(sum(beyond * beyond), 0) AS squares,
-            count(beyond)::DOUBLE AS denominator, count(beyond) AS episodes, count(*) AS n_total,
-            any_value(why) FILTER (beyond IS NULL) AS unscored
-        FROM differences JOIN scenario_metric USING ({_GAME_VERSION})
-        GROUP BY GROUPING SETS (
-            ({_GAME_VERSION}, {_MEETING}, cluster, metric_family, unit, direction),
-            ({_GAME_VERSION}, {_MEETING.removesuffix(", opponent")}, cluster, metric_family, unit, direction)
-        )
-        ORDER BY ALL
-        """
-    ).df()
-    return frame
+        SELECT {_GAME_VERSION}, {_MEETING}, cluster, '{EXPLOITATION}' AS metric, metric_family, unit, direction,
+            CAST(NULL AS DOUBLE) AS weight, numerator - won AS numerator, 1.0 AS denominator,
+            CASE WHEN numerator - won IS NULL THEN 'unscored' ELSE 'scored' END AS status,
+            CASE WHEN numerator - won IS NULL THEN coalesce(reason, '{NO_YARDSTICK}') END AS reason
+        FROM own LEFT JOIN best USING ({_GAME_VERSION}, {_MEETING})
+            LEFT JOIN made USING ({_GAME_VERSION}, opponent, item_id, yardstick) JOIN scenario_metric USING ({_GAME_VERSION})
+    """
 
 
 PLAYED_SERIES = "league, scenario, version, persona, model_variant"
@@ -140,24 +125,23 @@ def compute_game_results(connection: duckdb.DuckDBPyConnection) -> pa.Table:
 
 def compute_results_of(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataFrame:
     """Compute PERSONA_RESULTS from `source`, a relation with rows of the latest snapshots (see `create_latest_scores`)."""
-    import pandas as pd
-
-    sums = _sum_by_seed(connection, source)
-    exploitation = sum_exploitation(connection, source, ALL_OPPONENTS)
-    sums = pd.concat([sums[sums["metric"] != EXPLOITATION], exploitation], ignore_index=True) if len(exploitation) else sums
-    frame = _compute_player_means(sums)
+    frame = _compute_player_means(_sum_by_seed(connection, source))
     _remove_shared_intervals(frame, _find_sharing_players(connection))
     frame = _add_composite(_add_form_rates(frame))
     return frame.sort_values([*_PLAYER_COLUMNS[:4], "model_variant", "metric", "opponent"], ignore_index=True)
 
 
 def _sum_by_seed(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataFrame:
-    """Sum by player, opponent (or all), metric and seed."""
     group = ", ".join(_GROUP_COLUMNS)
     columns = ", ".join(column for column in _GROUP_COLUMNS if column != "opponent")
     is_scored = "status = 'scored'"
     frame: pd.DataFrame = connection.sql(
         f"""
+        WITH exploitation AS ({build_exploitation_sql(source)}), episode_metrics AS (
+            SELECT {group}, cluster, numerator, denominator, status, reason FROM {source}
+            WHERE metric <> '{EXPLOITATION}' OR NOT EXISTS (FROM exploitation)
+            UNION ALL BY NAME FROM exploitation
+        )
         SELECT {group.replace("opponent", f"coalesce(opponent, '{ALL_OPPONENTS}') AS opponent")}, cluster,
             coalesce(sum(numerator) FILTER ({is_scored}), 0) AS numerator,
             coalesce(sum(numerator * numerator) FILTER ({is_scored}), 0) AS squares,
@@ -165,7 +149,7 @@ def _sum_by_seed(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataF
             count(*) FILTER ({is_scored}) AS episodes,
             count(*) AS n_total,
             any_value(reason) AS unscored
-        FROM {source}
+        FROM episode_metrics
         GROUP BY GROUPING SETS (({group}, cluster), ({columns}, cluster))
         HAVING opponent IS NULL OR opponent <> ''
         ORDER BY {group}, cluster
@@ -175,7 +159,6 @@ def _sum_by_seed(connection: duckdb.DuckDBPyConnection, source: str) -> pd.DataF
 
 
 def _compute_player_means(sums: pd.DataFrame) -> pd.DataFrame:
-    """Average by player, opponent and metric."""
     names = list(_GROUP_COLUMNS)
     groups = sums.groupby(names, dropna=False, sort=True)
     code = np.asarray(groups.ngroup(), dtype=np.int64)
@@ -185,10 +168,7 @@ def _compute_player_means(sums: pd.DataFrame) -> pd.DataFrame:
     spread, shares = (frame["metric"] == VOLATILITY).to_numpy(), frame["unit"].isin(UNIT_SCALE).to_numpy()
     means = group_means_of(SeedSums(code[is_scored], *columns), spread, shares)
     fallback = frame["unscored"].fillna("the metric is not defined in any episode")
-    reason = np.where(means.n_seeds == 0, fallback, means.reason)
-    return frame.assign(
-        mean=means.mean, low=means.low, high=means.high, interval_kind=means.kind, reason=reason, n_clusters=means.n_seeds
-    )
+    return frame.assign(**means | {"reason": np.where(means["n_clusters"] == 0, fallback, means["reason"])})
 
 
 def _find_sharing_players(connection: duckdb.DuckDBPyConnection) -> set[tuple[Any, ...]]:
@@ -219,7 +199,6 @@ def _remove_shared_intervals(frame: pd.DataFrame, players: set[tuple[Any, ...]])
 
 
 def _add_form_rates(frame: pd.DataFrame) -> pd.DataFrame:
-    """Add the rates of form to every metric of the same player and opponent."""
     keys = [*_PLAYER_COLUMNS, "opponent"]
     form = frame[frame["metric"].isin(FORM_RATES)].pivot_table(index=keys, columns="metric", values="mean", dropna=False)
     form = form.reindex(columns=list(FORM_RATES)).dropna(how="all").reset_index()
@@ -290,27 +269,15 @@ class SeedSums(NamedTuple):
     episodes: Floats
 
 
-class GroupMeans(NamedTuple):
-    """One row per group, (groups,) each."""
-
-    mean: Floats
-    """NaN: the metric is not defined in any episode."""
-    low: Floats
-    high: Floats
-    kind: npt.NDArray[np.object_]
-    """wilson, t or jackknifed; None: there is no interval."""
-    reason: npt.NDArray[np.object_]
-    """Why there is no interval; None: there is one, or there is no mean."""
-    n_seeds: npt.NDArray[np.int64]
-
-
-def group_means_of(sums: SeedSums, spread: npt.NDArray[np.bool_], shares: npt.NDArray[np.bool_]) -> GroupMeans:
+def group_means_of(sums: SeedSums, spread: npt.NDArray[np.bool_], shares: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[Any]]:
     """Return the mean of each group, sum(numerator) / sum(denominator), with its 95 % interval clustered by seed (`estimate_ratios`).
 
     `spread` (groups,): flags groups whose value is the standard deviation of the totals (population), with the interval of
     `_compute_variance_interval`. `shares` (groups,): flags metrics on 0-1, with the interval of `compute_unit_interval`, or Wilson's if
     each seed has one episode that counts 0 or 1 of 1. There is no interval with fewer than 5 seeds, nor, except for shares, if all seeds
     have the same value.
+
+    Columns as in PERSONA_RESULTS, (groups,) each; mean is NaN, and the reason None, if the metric is not defined in any episode.
     """
     groups = len(spread)
     n_seeds = np.bincount(sums.group, minlength=groups)
@@ -334,7 +301,7 @@ def group_means_of(sums: SeedSums, spread: npt.NDArray[np.bool_], shares: npt.ND
     reason = np.array([explain_missing(int(n), "seed") or ALIKE_SEEDS for n in n_seeds], dtype=object)
     reason[(n_seeds == 0) | ~np.isnan(ends[0])] = None
     mean = np.where(spread, np.sqrt(np.maximum(mean, 0)), np.where(bounded, np.clip(mean, 0, 1), mean))
-    return GroupMeans(mean, ends[0], ends[1], kind, reason, n_seeds)
+    return {"mean": mean, "low": ends[0], "high": ends[1], "interval_kind": kind, "reason": reason, "n_clusters": n_seeds}
 
 
 def _compute_numerators(sums: SeedSums, spread: npt.NDArray[np.bool_]) -> Floats:

@@ -14,8 +14,8 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.games.contract import ILLEGAL_RATE, SUCCESS_RATE
 from dtef_pipeline.games.entrants import AS_ITSELF
-from dtef_pipeline.games.metrics import ILLEGAL_RATE, SUCCESS_RATE
 from dtef_pipeline.games.personas import BASELINE_PREFIX
 from dtef_pipeline.keys import Keys
 

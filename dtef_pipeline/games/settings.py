@@ -18,7 +18,6 @@ MAX_EPISODES = 100_000
 
 
 def _require_seeds(text: str | None) -> None:
-    """Raise ConfigError if the text is no span of seeds."""
     from dtef_pipeline.games.episode_items import parse_seed_spans  # loads pyarrow, which `dtef --help` must not
 
     if text:

@@ -1,4 +1,4 @@
-"""Poker small enough for exact values: shared code of Kuhn and Leduc poker, with two seats, an ante and bets of fixed size."""
+"""What poker for two seats shares, and poker small enough for exact values: shared code of Kuhn and Leduc poker."""
 
 from __future__ import annotations
 
@@ -8,9 +8,18 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
-from dtef_pipeline.games.contract import ChooseCommand, Count, EpisodeOutcome, GameEnding, GameMetric, GameResult, Illegal
+from dtef_pipeline.games.contract import (
+    ChooseCommand,
+    Count,
+    EpisodeOutcome,
+    GameEnding,
+    GameMetric,
+    GameResult,
+    Illegal,
+    State,
+)
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.reading import find_action, read_command
 from dtef_pipeline.text.number_words import format_count
@@ -27,6 +36,8 @@ SMALL_BET_RATE = GameMetric(
 SMALL_SHOWDOWN_RATE = GameMetric(
     "showdown_rate", "risk", "share", "none", "The share of hands in which nobody folded, so that cards were compared."
 )
+Cards = tuple[str, ...]
+"""Cards in the order of dealing, as rank and suit: `Ts` is the ten of spades."""
 Strategy = Mapping[str, Mapping[str, float]]
 """Probability of each command by information set; 0 for a command left out. It may cover one seat or both.
 
@@ -60,21 +71,61 @@ class Betting(NamedTuple):
         return self.to_move is None and self.folded is None
 
 
-class SmallPoker(ABC):
-    """A scenario of `poker` whose deals and betting sequences can all be enumerated. See `games.contract.Scenario`."""
+class TwoSeatPoker(ABC, Generic[State]):
+    """What the scenarios of `poker` share. See `games.contract.Scenario`."""
 
-    zero_sum = True
     unit = "chips"
+    zero_sum = True
+
+    def __init__(self, manifest: ScenarioManifest) -> None:
+        self.name = manifest.id
+        self.seats = tuple(manifest.seats)
+
+    @abstractmethod
+    def seat_to_move(self, state: State) -> int | None:
+        """Return the seat to move, or None if the hand is over."""
+
+    @abstractmethod
+    def legal(self, state: State, seat: int) -> tuple[str, ...]:
+        """Return the allowed commands; empty if it is not the seat's turn."""
+
+    @abstractmethod
+    def stakes(self, state: State) -> tuple[int, int]:
+        """Return the chips that each seat has put in."""
+
+    @abstractmethod
+    def nets(self, state: State) -> tuple[int, int]:
+        """Return the net chips of each seat in a finished hand; the sum is 0."""
+
+    def result(self, state: State) -> GameResult | None:
+        """Return the net chips of each seat, or None before the end."""
+        return None if self.seat_to_move(state) is not None else _make_poker_result(self.nets(state))
+
+    def stop_episode(self, state: State, seat: int | None) -> GameResult:
+        """End the hand: a seat that forfeits loses its chips, as if it folded; at the turn limit both are refunded."""
+        if seat is None:
+            return GameResult((0.0, 0.0), ("draw", "draw"), ("turn_limit",))
+        return _make_poker_result(lose_chips(seat, self.stakes(state)[seat]), "forfeit")
+
+    def default(self, state: State, seat: int) -> str:
+        """Check, else fold."""
+        return "check" if "check" in self.legal(state, seat) else "fold"
+
+
+class SmallPoker(TwoSeatPoker[SmallHand]):
+    """A scenario of `poker` whose deals and betting sequences can all be enumerated."""
+
     cards: tuple[str, ...]
     """The deck before it is shuffled; the first letter of a card is its rank."""
     public_at: int | None = None
     """Place of the public card in the deal; None: there is none."""
     metrics: tuple[GameMetric, ...] = (SMALL_BET_RATE, SMALL_SHOWDOWN_RATE)
-    baselines: Mapping[str, ChooseCommand]
+    baseline_names: tuple[str, ...]
+    """Strategies that are baselines."""
 
     def __init__(self, manifest: ScenarioManifest) -> None:
-        self.name = manifest.id
-        self.seats = tuple(manifest.seats)
+        super().__init__(manifest)
+        self.baselines = {name: make_strategy_baseline(self, name) for name in self.baseline_names}
         self._show_legal = manifest.show_legal
 
     @property
@@ -98,7 +149,6 @@ class SmallPoker(ABC):
             yield SmallHand((*(self.cards[place] for place in places), *hidden))
 
     def reset(self, seed: int) -> SmallHand:
-        """Return the first state, with the cards shuffled by `random.Random(seed)`."""
         deck = list(self.cards)
         random.Random(seed).shuffle(deck)  # noqa: S311 - a game's cards, no secret
         return SmallHand(tuple(deck))
@@ -113,7 +163,6 @@ class SmallPoker(ABC):
         return now.legal if now.to_move == seat else ()
 
     def step(self, state: SmallHand, seat: int, command: str) -> SmallHand:
-        """Return the state after a legal command. Raises ValueError for another one."""
         if command not in (legal := self.legal(state, seat)):
             raise ValueError(f"{self.name}: got {command!r} from seat {seat}; allowed: {', '.join(legal) or 'nothing'}")
         return SmallHand(state.deck, (*state.commands, command))
@@ -169,8 +218,7 @@ class SmallPoker(ABC):
         return "; ".join(stage_texts)
 
     def _describe_small_hand_end(self, state: SmallHand, seat: int) -> Iterator[str]:
-        """Describe how the hand ended, as the seat sees it."""
-        now, net = self.betting(state.commands), self._rewards(state)[seat]
+        now, net = self.betting(state.commands), self.nets(state)[seat]
         if now.showdown:
             yield f"Showdown: {self.seats[1 - seat]} has the {_name_card(state.deck[1 - seat])}."
         winnings = f"{'win' if net > 0 else 'lose'} {format_count(abs(net), 'chip')}" if net else "get your chips back"
@@ -185,26 +233,15 @@ class SmallPoker(ABC):
         action_text = None if isinstance(reading, str) or reading.kind != "illegal" else find_action(text)
         return reading if action_text is None else Illegal(_explain_illegal(action_text, self.betting(state.commands), seat))
 
-    def result(self, state: SmallHand) -> GameResult | None:
-        """Return the net chips of each seat, or None before the end."""
-        return None if self.seat_to_move(state) is not None else _make_small_result(self._rewards(state))
+    def stakes(self, state: SmallHand) -> tuple[int, int]:
+        return self.betting(state.commands).stakes
 
-    def _rewards(self, state: SmallHand) -> tuple[int, int]:
+    def nets(self, state: SmallHand) -> tuple[int, int]:
         now = self.betting(state.commands)
         if now.folded is not None:
-            return _lose_chips(now.folded, now.stakes[now.folded])
+            return lose_chips(now.folded, now.stakes[now.folded])
         mine, rival = self.strength(state, 0), self.strength(state, 1)
-        return (0, 0) if mine == rival else _lose_chips(0 if mine < rival else 1, now.stakes[0])
-
-    def stop_episode(self, state: SmallHand, seat: int | None) -> GameResult:
-        """End the hand: a seat that forfeits loses its chips; at the turn limit all are refunded."""
-        if seat is None:
-            return GameResult((0.0, 0.0), ("draw", "draw"), ("turn_limit",))
-        return _make_small_result(_lose_chips(seat, self.betting(state.commands).stakes[seat]), "forfeit")
-
-    def default(self, state: SmallHand, seat: int) -> str:
-        """Check, else fold."""
-        return "check" if "check" in self.legal(state, seat) else "fold"
+        return (0, 0) if mine == rival else lose_chips(0 if mine < rival else 1, now.stakes[0])
 
     def iterate_turns(self, state: SmallHand, seat: int) -> Iterator[tuple[Betting, str]]:
         """Yield each turn of a seat: the betting so far and its command."""
@@ -236,7 +273,7 @@ class SmallPoker(ABC):
             f"Pot: {format_count(sum(now.stakes), 'chip')}, {now.stakes[0]} from {self.seats[0]} and {now.stakes[1]} from {self.seats[1]}.",
         ]
         if now.to_move is None:
-            lines.append(_describe_winner(self._rewards(state), self.seats))
+            lines.append(_describe_winner(self.nets(state), self.seats))
         return GameEnding(tuple(lines), () if now.showdown else (cards,))
 
     def encode_state(self, state: SmallHand) -> dict[str, Any]:
@@ -259,9 +296,14 @@ class SmallPoker(ABC):
         seen_places = {0, 1} if self.betting(state.commands).showdown else {seat}
         if self.public_card(state) is not None and self.public_at is not None:
             seen_places.add(self.public_at)
-        hidden = [place for place in range(len(state.deck)) if place not in seen_places]
-        cards = dict(zip(hidden, rng.sample([state.deck[place] for place in hidden], len(hidden)), strict=True))
-        return SmallHand(tuple(cards.get(place, card) for place, card in enumerate(state.deck)), state.commands)
+        return SmallHand(shuffle_hidden_cards(state.deck, seen_places, rng), state.commands)
+
+
+def shuffle_hidden_cards(deck: Cards, known_places: set[int], rng: random.Random) -> Cards:
+    """Return the deck with all cards except those at the known places in a new order."""
+    hidden = [place for place in range(len(deck)) if place not in known_places]
+    places = dict(zip(hidden, rng.sample(hidden, len(hidden)), strict=True))
+    return tuple(deck[places.get(place, place)] for place in range(len(deck)))
 
 
 def iterate_states_to_move(game: SmallPoker) -> Iterator[tuple[SmallHand, int]]:
@@ -317,18 +359,17 @@ def _describe_winner(rewards: tuple[int, int], seats: tuple[str, ...]) -> str:
     return f"{seats[winner]} wins {format_count(rewards[winner], 'chip')} from {seats[1 - winner]}."
 
 
-def _lose_chips(seat: int, chips: int) -> tuple[int, int]:
+def lose_chips(seat: int, chips: int) -> tuple[int, int]:
     """Return the rewards if a seat loses chips to the other."""
     return (-chips, chips) if seat == 0 else (chips, -chips)
 
 
-def _make_small_result(rewards: tuple[int, int], *flags: str) -> GameResult:
-    outcomes: tuple[EpisodeOutcome, ...] = tuple("win" if chips > 0 else "loss" if chips < 0 else "draw" for chips in rewards)
-    return GameResult((float(rewards[0]), float(rewards[1])), outcomes, flags)
+def _make_poker_result(nets: tuple[int, int], *flags: str) -> GameResult:
+    outcomes: tuple[EpisodeOutcome, ...] = tuple("win" if chips > 0 else "loss" if chips < 0 else "draw" for chips in nets)
+    return GameResult((float(nets[0]), float(nets[1])), outcomes, flags)
 
 
 def _explain_illegal(action: str, now: Betting, seat: int) -> str:
-    """Explain to a player why a command does not exist or is not allowed now."""
     hint = f"allowed: {', '.join(now.legal)}"
     word = _WORD.match(action[:_MAX_WORDS].casefold())
     command = word[0] if word else ""

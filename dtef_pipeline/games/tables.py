@@ -34,11 +34,11 @@ OF_ONE_SCENARIO = (
     field("version", pa.int32(), "Version of the scenario; results of two versions are never averaged"),
 )
 GAME_ITEM_ID = field(
-    "item_id", pa.string(), "Id of the item, unique in a version: seed, seat and opponent, as in 17/0/baseline/random"
+    "item_id", pa.string(), "Id of the item, unique in a version: seed, seat, opponent, as in 17/0/baseline/random"
 )
 GAME_PERSONA = field("persona", pa.string(), "Persona of the model, with its version: cautious:v2; empty: none")
 GAME_OPPONENT = field(
-    "opponent", pa.string(), "Player at all other seats: baseline/random, a model, or persona@model; empty: no other seat"
+    "opponent", pa.string(), "Player at all other seats: baseline/random, a model, persona@model; empty: none"
 )
 GAME_CLUSTER = field("cluster", pa.string(), "Seed as text: all seats and draws of a seed are one cluster")
 EPISODE_ID = field("episode_id", pa.string(), "Hash of scenario, version, item, persona, model variant, draw and snapshot")
@@ -95,11 +95,7 @@ EPISODE_TURNS = pa.schema(
         *CALL,
         field("plan", pa.string(), "Text before the action"),
         field("action", pa.string(), "Command that was played; null: the text was not a move"),
-        field(
-            "reaction",
-            pa.string(),
-            "Reply of the game; for the last text of a seat, how the game ended and what was shown then",
-        ),
+        field("reaction", pa.string(), "Reply of the game; after the last text of a seat, how the game ended"),
         field("legal", pa.bool_(), "Flag: true if the text was a legal move; null: no text"),
     ]
 )
@@ -163,7 +159,7 @@ _MEAN_ENDS = (
     field(
         "interval_kind",
         pa.string(),
-        "Kind of interval: wilson (one episode per seed), t (clustered by seed) or jackknifed (volatility); null: none",
+        "Kind: wilson (one episode per seed), t (by seed), jackknifed (volatility); null: none",
     ),
     field("reason", pa.string(), "Why there is no mean or no interval; null: both exist"),
 )

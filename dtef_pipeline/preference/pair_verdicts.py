@@ -21,7 +21,7 @@ from dtef_pipeline.judging.judgement import JUDGE_ROLE, Judgement, build_next_re
 from dtef_pipeline.judging.judges import configure_judges, is_self_judged
 from dtef_pipeline.judging.prompts import STANDARD, wrap_in_tags
 from dtef_pipeline.preference.pairing import BlindedPair
-from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION, Choice, PlayersVote
+from dtef_pipeline.preference.votes import LONGEST_JUSTIFICATION, Choice
 from dtef_pipeline.text.well_formed import replace_surrogates
 
 _JUDGE_ID = re.compile(r"pairs\(([^\[\]]{1,200})(?:\[[^\n]{0,200}\])?\)#[0-9a-f]{8}")
@@ -58,11 +58,6 @@ def matches_judge(reviewer_id: str, patterns: Sequence[str]) -> bool:
         reviewer_id == pattern or any(fnmatchcase(name, pattern) for name in (reviewer_id, model, model.rpartition("/")[2]))
         for pattern in patterns
     )
-
-
-def is_own_vote(vote: PlayersVote, own_servers: Collection[str] = ()) -> bool:
-    """Return whether a judge voted on a response of its own maker's model, including its own: `is_self_judged` of either side."""
-    return vote.reviewer_kind == "judge" and is_own_pair(vote.reviewer_id, vote.left, vote.right, own_servers)
 
 
 def is_own_pair(reviewer_id: str, left: str, right: str, own_servers: Collection[str] = ()) -> bool:
@@ -216,7 +211,6 @@ def parse_request_keys(justification: str) -> tuple[str, ...]:
 
 
 def _format_justification(looks: Sequence[Judgement], votes: Sequence[Choice]) -> str:
-    """Return both verdicts with the keys of their replies, then the reasons."""
     head = " ".join(
         f"[{order} {choice} by {look.request_keys[-1]}]" for order, choice, look in zip(PAIR_ORDERS, votes, looks, strict=True)
     )

@@ -9,13 +9,13 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
-from dtef_pipeline.asking.asking_run import AskingRun
+from dtef_pipeline.asking.request import AskingRun
 from dtef_pipeline.documents import Part, format_in_one_line, format_value
 from dtef_pipeline.errors import BallotError
 from dtef_pipeline.identity import digest
@@ -239,28 +239,20 @@ def read_record(values: object) -> tuple[str, Record]:
     return kind, record
 
 
+_OF_RESPONSE = ("family", "item_id", "player", "draw", "snapshot", "prompt", "text")
+_OF_PAIR = ("pair_id", "family", "item_id", "draw", "left_id", "right_id")
+
+
 def build_response_record(response: PairedResponse, manifest_id: str | None) -> Record:
-    fields = ("response_id", "family", "item_id", "player", "draw", "snapshot", "prompt", "text")
-    return {name: getattr(response, name) for name in fields} | {
-        "names": list(response.names),
-        "request_keys": list(response.request_keys),
-        "manifest_id": manifest_id,
-    }
+    lists = {"names": list(response.names), "request_keys": list(response.request_keys)}
+    texts = {name: getattr(response, name) for name in ("response_id", *_OF_RESPONSE)}
+    return {**texts, **lists, "manifest_id": manifest_id}
 
 
 def build_response(record: Record) -> PairedResponse:
     """Return the response of a record, with the id computed from its fields."""
-    return make_paired_response(
-        record["family"],
-        record["item_id"],
-        record["player"],
-        record["text"],
-        prompt=record["prompt"],
-        draw=record["draw"],
-        snapshot=record["snapshot"],
-        names=tuple(record["names"]),
-        request_keys=tuple(record["request_keys"]),
-    )
+    texts = {name: record[name] for name in _OF_RESPONSE}
+    return make_paired_response(**texts, names=tuple(record["names"]), request_keys=tuple(record["request_keys"]))
 
 
 def run_record(run: AskingRun) -> Record:
@@ -282,21 +274,12 @@ def _request_id(response_id: str, request_key: str) -> str:
 
 
 def pair_record(pair: VotePair, replaced: int, made_at: datetime | None) -> Record:
-    return {
-        "pair_id": pair.pair_id,
-        "family": pair.family,
-        "item_id": pair.item_id,
-        "draw": pair.draw,
-        "left_id": pair.left,
-        "right_id": pair.right,
-        "replaced": replaced,
-        "blinding": BLINDING_VERSION,
-        "made_at": made_at,
-    }
+    names = dict(zip(_OF_PAIR, astuple(pair), strict=True))
+    return {**names, "replaced": replaced, "blinding": BLINDING_VERSION, "made_at": made_at}
 
 
 def pair_of(record: Mapping[str, Any]) -> VotePair:
-    return VotePair(*(record[name] for name in ("pair_id", "family", "item_id", "draw", "left_id", "right_id")))
+    return VotePair(*(record[name] for name in _OF_PAIR))
 
 
 def vote_of(record: Record) -> Vote:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import compute_messages_id, digest
-from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
+from dtef_pipeline.preference.pairing import MetricSource, PairedSource
 from dtef_pipeline.qa.item_files.item_rows import read_stored_examples, read_stored_items, truth_id
 from dtef_pipeline.qa.item_files.mmlu import CHOICE_TYPE
 from dtef_pipeline.qa.item_prompts import PROMPTED_TYPES, build_item_prompt

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 from pydantic import BeforeValidator, Field
 
 from dtef_pipeline.asking.calls import Draws
-from dtef_pipeline.asking.snapshot_name import require_safe
+from dtef_pipeline.asking.snapshot_order import require_safe
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import (
     ASKING_SETTINGS,

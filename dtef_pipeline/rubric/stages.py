@@ -28,7 +28,7 @@ from dtef_pipeline.family.stage import (
 from dtef_pipeline.judging.consensus import USUAL_SCALE, class_scale
 from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
 from dtef_pipeline.judging.judges import judge_hash
-from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
+from dtef_pipeline.preference.pairing import MetricSource, PairedSource
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.conversations import (
     Candidates,

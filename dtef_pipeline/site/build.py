@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from dtef_pipeline.preference.paired_source import MetricSource
+from dtef_pipeline.preference.pairing import MetricSource
 from dtef_pipeline.site.content import DataFile, Link, Page
 from dtef_pipeline.site.contents import SiteContents
 from dtef_pipeline.site.data_page import build_method_page, data_page

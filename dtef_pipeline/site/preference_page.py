@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.preference.metric_agreement import add_judges, compare_with_metrics, read_metrics
 from dtef_pipeline.preference.pair_verdicts import shorten_judge_names
-from dtef_pipeline.preference.paired_source import MetricSource
+from dtef_pipeline.preference.pairing import MetricSource
 from dtef_pipeline.preference.score_columns import EVERY_PARTITION
+from dtef_pipeline.preference.score_publishing import add_judges, compare_with_metrics, read_metrics
 from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.site.content import Block, Chart, Column, Page, Section, Table, convert_to_rows
 from dtef_pipeline.site.contents import SiteContents

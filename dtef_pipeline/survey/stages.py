@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.models import COMPUTED
 from dtef_pipeline.family.stage import Check, Inputs, Stage, Tables, make_uniqueness_check
-from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
+from dtef_pipeline.preference.pairing import MetricSource, PairedSource
 from dtef_pipeline.survey.boards.segment_results import ANSWER_AND_BATTERY_COLUMNS, compute_segment_results
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.scoring.score import score_predictions

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from dtef_pipeline.asking.asking_run import AskingRun
+from dtef_pipeline.asking.request import AskingRun
 from dtef_pipeline.errors import NewerSchema
 from dtef_pipeline.identity import digest
 from resources.settings import Settings, find_shipped

@@ -7,9 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from dtef_pipeline.asking.addresses import redact_address
-from dtef_pipeline.asking.models import OPENAI, ModelSpec
-from dtef_pipeline.asking.selectors import format_setting
+from dtef_pipeline.asking.models import OPENAI, ModelSpec, format_setting, redact_address
 from dtef_pipeline.errors import GatewayError
 from dtef_pipeline.text.number_words import list_first_names
 from resources.gateway.budget import Accounts

@@ -13,9 +13,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from dtef_pipeline.asking.addresses import redact_address
 from dtef_pipeline.asking.embeddings import decode_vectors, encode_stored_vectors
-from dtef_pipeline.asking.models import ModelSpec
+from dtef_pipeline.asking.models import ModelSpec, redact_address
 from dtef_pipeline.asking.request import EMBEDDER, Request
 from resources.gateway.prices import NO_BILL, Bill
 from resources.retry_after import retry_after

@@ -20,8 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from dtef_pipeline.asking.asking_run import AskingRun
-from dtef_pipeline.asking.request import CANDIDATE, Response, UnansweredCall
+from dtef_pipeline.asking.request import CANDIDATE, AskingRun, Response, UnansweredCall
 from dtef_pipeline.boards.family_calls import UNKNOWN_COSTS
 from dtef_pipeline.text.well_formed import replace_surrogates
 from resources.responses import database as db

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dtef_pipeline.asking.asking_run import AskingRun
+from dtef_pipeline.asking.request import AskingRun
 from dtef_pipeline.errors import BallotError, DuplicateVote, UnknownPair, UnknownVote, VoidedAlready
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.hidden_names import Blinding, build_blinding

@@ -12,10 +12,9 @@ import pyarrow as pa
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Response
-from dtef_pipeline.games.episode import BaselineGames, LeaguePlan, Match
+from dtef_pipeline.games.episode import LeaguePlan, Match, play_baselines
 from dtef_pipeline.games.episode_items import GameItem
-from dtef_pipeline.games.episode_rows import EpisodeColumns
-from dtef_pipeline.games.episode_scores import compute_episode_scores
+from dtef_pipeline.games.episode_rows import EpisodeColumns, compute_episode_scores
 from dtef_pipeline.games.manifest import read_manifests
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.persona_results import compute_game_results
@@ -66,10 +65,10 @@ def _episodes(own: Pack) -> pa.Table:
     models = [Player(model, role) for model in (STEADY, HOSTILE) for role in (None, CALM)]
     opponents = {name: Player(baseline=name.removeprefix("baseline/")) for name in names}
     plan = LeaguePlan(own, items, [*baselines, *models], opponents, 1, "base")
-    columns, games = EpisodeColumns(plan), BaselineGames(own)
+    columns = EpisodeColumns(plan)
     for match in plan.matches():
         if match.needs_no_model:
-            columns.add(match, games.trace(match.item.seed, match.list_seated_players(plan.n_seats)))
+            columns.add(match, play_baselines(own, match.item.seed, match.list_seated_players(plan.n_seats)))
         else:
             unlucky = match.player == models[0] and match.item == items[-1]
             columns.add(match, *_played(plan, match, 0 if unlucky else 30))

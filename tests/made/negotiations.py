@@ -6,8 +6,7 @@ from typing import Any
 
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
 from dtef_pipeline.games.negotiation import allocation
-from dtef_pipeline.games.negotiation.allocation import Allocation
-from dtef_pipeline.games.negotiation.bargain import Bargain
+from dtef_pipeline.games.negotiation.allocation import Allocation, Bargain
 from tests.conftest import ROOT
 
 

@@ -16,8 +16,7 @@ from dtef_pipeline.asking.request import Message
 from dtef_pipeline.boards.family_calls import FamilyCalls, calls_by_key
 from dtef_pipeline.boards.mean_columns import RIGHT_METRIC
 from dtef_pipeline.errors import SourceError
-from dtef_pipeline.family.item_calls import plan_items
-from dtef_pipeline.family.item_scores import SCORED_ITEM, ItemScores
+from dtef_pipeline.family.item_scores import SCORED_ITEM, ItemScores, plan_items
 from dtef_pipeline.family.record import Family, LoadedPart
 from dtef_pipeline.family.run_settings import ASKING_ITEMS, PartSettings, Setting
 from dtef_pipeline.family.stage import (

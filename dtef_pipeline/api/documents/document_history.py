@@ -27,8 +27,8 @@ from dtef_pipeline.api.problems import Problem, convert_faults, make_fault_probl
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.documents import reasons
 from dtef_pipeline.errors import SourceError
-from dtef_pipeline.games.document_lines import find_new_documents, read_document_lines
 from dtef_pipeline.games.manifest import ScenarioManifest, ScenarioStatus
+from dtef_pipeline.games.pack_files import find_new_documents, read_document_lines
 from dtef_pipeline.games.personas import Persona, PersonaStatus
 from dtef_pipeline.identity import select_versions_in_play
 from resources.settings import Settings

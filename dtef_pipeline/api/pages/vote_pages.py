@@ -105,7 +105,7 @@ def board_page(request: Request, services: ServicesDep, holder: OperatorToken, f
     """The board of one family; without a name, of the first family with votes."""
     # Pandas and DuckDB are loaded by who asks for the board, not by who starts the server.
     from dtef_pipeline.families import FAMILIES
-    from dtef_pipeline.preference.paired_source import OTHER_TOOLS
+    from dtef_pipeline.preference.pairing import OTHER_TOOLS
     from dtef_pipeline.site.preference_page import PREFERENCE_READ, build_preference_sections
     from resources.warehouse import Warehouse
 

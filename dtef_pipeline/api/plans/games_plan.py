@@ -35,7 +35,7 @@ from dtef_pipeline.games.entrants import (
     name_opponent_item,
     refuse_unknown_models,
     resolve_entrants,
-    resolve_opponent,
+    resolve_player,
 )
 from dtef_pipeline.games.episode import Match
 from dtef_pipeline.games.episode_items import NO_OPPONENT, GameItem, parse_seed_spans, resolve_opponents
@@ -279,7 +279,7 @@ def _resolve_entry(manifest: GamesManifest, game: Pack, named: _NamedGames, pers
     with rejections("opponents"):
         names = [name for name in resolve_opponents(items, game.manifest) if name != NO_OPPONENT]
     with rejections("opponents", UnknownName):
-        opponents = {name: resolve_opponent(game, named.models, named.personas, name) for name in names}
+        opponents = {name: resolve_player(game, named.models, named.personas, name) for name in names}
     for path, group in (("models", players), ("opponents", list(opponents.values()))):
         with rejections(path, NotApproved):
             require_approved(group)

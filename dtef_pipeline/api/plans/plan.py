@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 from pydantic import AfterValidator, Field, field_validator
 
 from dtef_pipeline.asking.models import COMPUTED, Budget, Models, ModelSpec, strip_settings
-from dtef_pipeline.asking.snapshot_name import require_safe
+from dtef_pipeline.asking.snapshot_order import require_safe
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError, DtefError, GatewayError, UnpricedModels
 from dtef_pipeline.family.run_settings import Door, FamilySettings, RunSettings, build_form, build_settings, list_settings_at

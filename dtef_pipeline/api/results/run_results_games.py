@@ -15,16 +15,9 @@ from dtef_pipeline.api.answer_schemas import convert_to_json
 from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, is_in, open_tables
 from dtef_pipeline.api.results.run_context import Unit, format_percent
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.contract import EXPECTED_RETURN, FORM_RATES, RED_FLAG_RATE, RED_FLAG_WEIGHTED, SUCCESS_RATE, VOLATILITY
 from dtef_pipeline.games.entrants import ALL_BASELINES, AS_ITSELF, resolve_entrants
 from dtef_pipeline.games.episode_items import NO_OPPONENT, build_game_items, parse_seeds
-from dtef_pipeline.games.metrics import (
-    EXPECTED_RETURN,
-    FORM_RATES,
-    RED_FLAG_RATE,
-    RED_FLAG_WEIGHTED,
-    SUCCESS_RATE,
-    VOLATILITY,
-)
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, compute_results_of
 from dtef_pipeline.games.personas import BASELINE_PREFIX

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, RowBody, describe_row
 from dtef_pipeline.api.plans.plan import validate_snapshot
 from dtef_pipeline.documents import Part
-from dtef_pipeline.preference.paired_source import OTHER_TOOLS
+from dtef_pipeline.preference.pairing import OTHER_TOOLS
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 
 

@@ -12,8 +12,7 @@ from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.games.game_in_play import replace_first_observations
-from dtef_pipeline.preference.paired_source import build_paired_responses
-from dtef_pipeline.preference.pairing import make_new_pairs
+from dtef_pipeline.preference.pairing import build_paired_responses, make_new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest
 from dtef_pipeline.preference.votes import PairedResponse
 from resources.evaluations.run_manifests import code_version, config_hash

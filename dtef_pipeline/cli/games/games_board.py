@@ -15,6 +15,7 @@ from dtef_pipeline.cli.families import CommandFamily, ExplainedColumns, filter_b
 from dtef_pipeline.cli.terminal import print_rows, whole_frame
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, reads_tables, warn_mixed
 from dtef_pipeline.errors import ConfigError, WarehouseError
+from dtef_pipeline.games.contract import DEFAULT_RATE, FORM_RATES, UNPARSED_RATE
 from dtef_pipeline.games.game_pairs import (
     GAME_SELECTIONS,
     GAMES_NOTE,
@@ -29,7 +30,6 @@ from dtef_pipeline.games.game_pairs import (
     set_game_coverage,
     sort_players,
 )
-from dtef_pipeline.games.metrics import DEFAULT_RATE, FORM_RATES, UNPARSED_RATE
 from dtef_pipeline.games.persona_results import (
     ALL_OPPONENTS,
     GAME_RESULTS_READS,

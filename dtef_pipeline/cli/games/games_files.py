@@ -17,17 +17,17 @@ from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import explain_missing_folder
 from dtef_pipeline.errors import ConfigError, DtefError, SourceError
 from dtef_pipeline.games.contract import list_baselines
-from dtef_pipeline.games.document_lines import (
+from dtef_pipeline.games.manifest import ScenarioManifest
+from dtef_pipeline.games.pack_files import (
     LineDocument,
     LineKind,
+    check_packs,
     detect_line_kind,
     find_new_documents,
     format_version_name,
     read_document_lines,
     write_document_lines,
 )
-from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.pack_files import check_packs
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.text.number_words import format_count
 from resources.settings import Settings, require_named_path

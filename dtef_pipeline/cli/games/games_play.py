@@ -16,7 +16,7 @@ import click
 from assets.games.game_catalog import load_known_personas, load_known_scenarios
 from dtef_pipeline.asking.models import Budget
 from dtef_pipeline.asking.request import Request
-from dtef_pipeline.asking.snapshot_name import require_safe
+from dtef_pipeline.asking.snapshot_order import require_safe
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.families import COMPUTED_MODELS

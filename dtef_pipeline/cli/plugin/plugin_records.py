@@ -14,7 +14,7 @@ from dtef_pipeline.cli.family_verbs import AddedParts, CheckReport, FamilyFiles
 from dtef_pipeline.cli.warehouse_access import list_stored_keys
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.family.item_scores import BY_PART, OVERALL, list_cuts
-from dtef_pipeline.family.item_subject import item_subject
+from dtef_pipeline.family.item_site import item_subject
 from dtef_pipeline.family.record import Family, load_parts
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.text.name_matching import filter_by_patterns

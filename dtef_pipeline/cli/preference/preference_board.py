@@ -18,9 +18,8 @@ from dtef_pipeline.cli.stage_runs import check_home_path, make_roll_ups, open_da
 from dtef_pipeline.cli.terminal import print_rows, say, whole_frame
 from dtef_pipeline.cli.warehouse_access import NothingToShowError, open_warehouse, reads_tables
 from dtef_pipeline.errors import ConfigError, WarehouseError
-from dtef_pipeline.preference.metric_agreement import add_judges, compare_with_metrics, read_metrics
 from dtef_pipeline.preference.pair_verdicts import matches_judge
-from dtef_pipeline.preference.score_publishing import build_score_rows
+from dtef_pipeline.preference.score_publishing import add_judges, build_score_rows, compare_with_metrics, read_metrics
 from dtef_pipeline.preference.vote_files import read_votes
 from dtef_pipeline.preference.vote_fit import PreferenceFit, compute_votes_version, filter_by_item, fit_votes
 from dtef_pipeline.preference.votes import REVIEWER_KINDS, PlayersVote

@@ -18,7 +18,7 @@ from dtef_pipeline.cli.warehouse_access import open_warehouse
 from dtef_pipeline.documents import format_value
 from dtef_pipeline.errors import BallotError, ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.preference.paired_source import read_pairs_csv
+from dtef_pipeline.preference.pairing import read_pairs_csv
 from dtef_pipeline.preference.vote_records import build_response_record, pair_record
 from dtef_pipeline.preference.votes import ID_IN_WORDS, is_id
 from dtef_pipeline.report.terminal import render

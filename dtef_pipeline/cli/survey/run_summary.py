@@ -9,8 +9,7 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.asking.models import COMPUTED_SQL
-from dtef_pipeline.asking.snapshot_name import parse_name_time
-from dtef_pipeline.asking.snapshot_order import among, snapshot_order
+from dtef_pipeline.asking.snapshot_order import among, parse_name_time, snapshot_order
 from dtef_pipeline.boards.costs import load_costs
 from dtef_pipeline.boards.item_board import list_mixed_served
 from dtef_pipeline.cli.survey.boards import (

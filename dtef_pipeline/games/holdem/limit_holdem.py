@@ -1,40 +1,166 @@
-"""The scenario `poker/limit-holdem`. See `games.contract.Scenario` for the contract of each method."""
+"""The scenario `poker/limit-holdem`. See `games.contract.Scenario` for the contract of each method.
+
+pokerkit can run whole hands, but its states are mutable: an immutable state would have to be replayed for each query, at 1 ms per action.
+So the betting is implemented here, and pokerkit only compares hands at the showdown. Tests play random hands with both implementations:
+every state allows the same commands, and the final stacks are equal.
+"""
 
 from __future__ import annotations
 
 import random
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any
+from itertools import combinations
+from statistics import median_low
+from typing import Any, NamedTuple
+
+from pokerkit import Card, StandardHighHand
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.contract import ChooseCommand, Count, EpisodeOutcome, GameEnding, GameMetric, GameResult, Illegal
-from dtef_pipeline.games.holdem.betting import (
-    BET_SIZES,
-    BETS_ALLOWED,
-    BLINDS,
-    BOARD_STARTS,
-    HOLDEM_COMMANDS,
-    HOLDEM_RANKS,
-    STREET_NAMES,
-    Cards,
-    HoldemHand,
-    apply_command,
-    chips_to_call,
-    compute_nets,
-    deal_new_hand,
-    find_showdown_winner,
-    list_allowed_commands,
-    shuffle_hidden_cards,
-    take_own_cards,
-)
+from dtef_pipeline.games.contract import EXPLOITATION, ChooseCommand, Count, GameEnding, GameMetric, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.metrics import EXPLOITATION
 from dtef_pipeline.games.reading import find_action, normalise_command, read_command, strip_command
+from dtef_pipeline.games.small_poker import Cards, TwoSeatPoker, lose_chips, shuffle_hidden_cards
 from dtef_pipeline.text.number_words import format_count
+
+HOLDEM_RANKS = "23456789TJQKA"
+HOLDEM_SUITS = "cdhs"
+BOARD_STARTS, DEALT_ENDS = 4, 9
+"""The first four cards of a deck are dealt one by one, beginning with seat 0; the next five are the board. Nothing is burnt."""
+SORTED_DECK = tuple(rank + suit for rank in HOLDEM_RANKS for suit in HOLDEM_SUITS)
+
+
+def shuffle_deck(seed: int) -> Cards:
+    """Return the 52 cards in the order of dealing: all ranks 2..A, each with the suits c d h s, shuffled by `random.Random(seed)`."""
+    cards = list(SORTED_DECK)
+    random.Random(seed).shuffle(cards)  # noqa: S311 - a game's cards, no secret
+    return tuple(cards)
+
+
+def take_own_cards(deck: Cards, seat: int) -> Cards:
+    """Return the two cards of a seat, in the order of dealing."""
+    return deck[seat], deck[seat + 2]
+
+
+_OF_POKERKIT = dict(zip(SORTED_DECK, Card.parse("".join(SORTED_DECK)), strict=True))
+
+
+@lru_cache(maxsize=4096)
+def compare_hands(hand: Cards, rival: Cards, board: Cards) -> int:
+    """Compare two hands with the five cards of the board: 1: the first wins, -1: the second wins, 0: a tie."""
+    first, second = _rate_best_five(hand, board), _rate_best_five(rival, board)
+    return (first > second) - (first < second)
+
+
+def _rate_best_five(hole: Cards, board: Cards) -> int:
+    """Rate the best five of seven cards; higher is better."""
+    seven = [_OF_POKERKIT[card] for card in (*hole, *board)]
+    return max(StandardHighHand.lookup.get_entry(five).index for five in combinations(seven, 5))
+
+
+def compute_nets(hand: HoldemHand) -> tuple[int, int]:
+    """Return the net chips of each seat in a finished hand. The sum is 0."""
+    if hand.folded is not None:
+        return lose_chips(hand.folded, hand.stakes[hand.folded])
+    net = hand.stakes[1] * find_showdown_winner(hand)
+    return net, -net
+
+
+def find_showdown_winner(hand: HoldemHand) -> int:
+    """Return the winner of a showdown: 1: seat 0 wins, -1: seat 1 wins, 0: the pot is split."""
+    return compare_hands(take_own_cards(hand.deck, 0), take_own_cards(hand.deck, 1), hand.deck[BOARD_STARTS:DEALT_ENDS])
+
+
+HOLDEM_COMMANDS = ("fold", "check", "call", "bet", "raise")
+STREET_NAMES = ("before the flop", "flop", "turn", "river")
+BET_SIZES = (2, 2, 4, 4)
+"""Chips, by street."""
+BLINDS = (1, 2)
+"""Chips, by seat: seat 0 has the button and the small blind."""
+BETS_ALLOWED = 4
+"""Largest number of bets on a street. The big blind is the first bet before the flop."""
+_BOARD_SIZES = (0, 3, 4, 5)
+
+
+class HoldemAction(NamedTuple):
+    """One action."""
+
+    street: int
+    """0: before the flop ... 3: river."""
+    seat: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class HoldemHand:
+    """One hand so far."""
+
+    deck: Cards
+    """All 52 cards in the order of dealing."""
+    actions: tuple[HoldemAction, ...] = ()
+    street: int = 0
+    """0: before the flop ... 3: river."""
+    stakes: tuple[int, int] = BLINDS
+    """Chips that each seat has put in, on all streets."""
+    bets: int = 1
+    """Bets on this street."""
+    n_street_actions: int = 0
+    """Actions on this street."""
+    turn: int | None = 0
+    """The seat to act; None: the hand is over."""
+    folded: int | None = None
+    """The seat that folded; None: no seat."""
+
+    @property
+    def board(self) -> Cards:
+        """The open board cards."""
+        return self.take_board_on(self.street)
+
+    def take_board_on(self, street: int) -> Cards:
+        """Return the board cards that were open on a street."""
+        return self.deck[BOARD_STARTS : BOARD_STARTS + _BOARD_SIZES[street]]
+
+    @property
+    def has_showdown(self) -> bool:
+        """Whether the hand came to a showdown."""
+        return self.turn is None and self.folded is None
+
+
+def chips_to_call(hand: HoldemHand, seat: int) -> int:
+    """Return the chips that the seat must add to stay in."""
+    return max(hand.stakes) - hand.stakes[seat]
+
+
+def list_allowed_commands(hand: HoldemHand) -> tuple[str, ...]:
+    """Return the commands that the seat to act may use, in the order of `HOLDEM_COMMANDS`; empty when the hand is over."""
+    if hand.turn is None:
+        return ()
+    staying = ("fold", "call") if chips_to_call(hand, hand.turn) else ("check",)
+    increase = "bet" if hand.bets == 0 else "raise"
+    return (*staying, increase) if hand.bets < BETS_ALLOWED else staying
+
+
+def apply_command(hand: HoldemHand, command: str) -> HoldemHand:
+    """Return the hand after an action of the seat to act. Raises ValueError for a command that is not allowed."""
+    seat = hand.turn
+    if seat is None or command not in list_allowed_commands(hand):
+        raise ValueError(f"got {command}; allowed: {', '.join(list_allowed_commands(hand)) or 'nothing, as the hand is over'}")
+    actions = (*hand.actions, HoldemAction(hand.street, seat, command))
+    if command == "fold":
+        return replace(hand, actions=actions, turn=None, folded=seat)
+    is_raise = command in ("bet", "raise")
+    puts = chips_to_call(hand, seat) + BET_SIZES[hand.street] * is_raise
+    paid = (hand.stakes[0] + puts, hand.stakes[1]) if seat == 0 else (hand.stakes[0], hand.stakes[1] + puts)
+    n_acted = hand.n_street_actions + 1
+    if is_raise or n_acted < 2:
+        return replace(hand, actions=actions, stakes=paid, bets=hand.bets + is_raise, n_street_actions=n_acted, turn=1 - seat)
+    if hand.street == len(STREET_NAMES) - 1:
+        return replace(hand, actions=actions, stakes=paid, n_street_actions=n_acted, turn=None)
+    return replace(hand, actions=actions, stakes=paid, street=hand.street + 1, bets=0, n_street_actions=0, turn=1)
+
 
 _COMMAND_SPELLED = re.compile(
     r"^(?:i )?(?:(fold|check|call|bet)s?|(?:re-?)?(raise)s?)"
@@ -114,9 +240,8 @@ def count_outs(hole: Cards, board: Cards) -> int:
 def name_starting_hand(hole: Cards) -> str:
     """Return the usual name of two cards: `AKs` for one suit, `AKo` for two, `AA`."""
     high, low = sorted(hole, key=lambda card: HOLDEM_RANKS.index(card[0]), reverse=True)
-    if high[0] == low[0]:
-        return high[0] + low[0]
-    return high[0] + low[0] + ("s" if high[1] == low[1] else "o")
+    kind = "s" if high[1] == low[1] else "o"
+    return high[0] + low[0] + ("" if high[0] == low[0] else kind)
 
 
 def rate_starting_hand(hole: Cards) -> int:
@@ -135,16 +260,12 @@ def load_starting_leads() -> dict[str, int]:
 @cache
 def find_median_lead() -> int:
     """Return the median lead of the 169 starting hands, each counted once."""
-    leads = sorted(load_starting_leads().values())
-    return leads[len(leads) // 2]
+    return median_low(load_starting_leads().values())
 
 
 def _mask_ranks(cards: Cards) -> int:
     """Return the ranks of cards as bits."""
-    mask = 0
-    for card in cards:
-        mask |= 1 << HOLDEM_RANKS.index(card[0])
-    return mask
+    return sum(1 << HOLDEM_RANKS.index(rank) for rank in {card[0] for card in cards})
 
 
 def _count_best_suit(hole: Cards, board: Cards) -> int:
@@ -158,7 +279,6 @@ _HIGH_RANKS = "TJQKA"
 
 
 def _choose_first_allowed(hand: HoldemHand, wishes: tuple[str, ...]) -> str:
-    """Return the first preferred command that is allowed."""
     return next(wish for wish in wishes if wish in list_allowed_commands(hand))
 
 
@@ -195,47 +315,13 @@ _POSITIONS = (
 )
 
 
-def view(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> str:
-    """Describe the hand in words, as a seat sees it."""
-    lines = [
-        f"You are the {seats[seat]}, {_POSITIONS[seat]}",
-        f"Your cards: {_format_cards(take_own_cards(hand.deck, seat))}",
-        f"Street: {STREET_NAMES[hand.street]}",
-        f"Board: {_format_cards(hand.board) if hand.board else 'no cards yet'}",
-        f"Pot: {format_count(sum(hand.stakes), 'chip')}, {hand.stakes[seat]} of them yours and {hand.stakes[1 - seat]} of the {seats[1 - seat]}",
-        "Actions so far:",
-        *(f"- {line}" for line in _describe_streets(hand, seat, seats)),
-    ]
-    return "\n".join([*lines, *(_describe_hand_end(hand, seat, seats) if hand.turn is None else _describe_price(hand, seat))])
-
-
-def describe_end_of_hand(hand: HoldemHand, seats: tuple[str, ...]) -> GameEnding:
-    """Describe a finished or stopped hand; cards are shown to the seats only after a showdown."""
-    button, opponent = (f"the {name}" for name in seats)
-    cards = f"{button} has {_format_cards(take_own_cards(hand.deck, 0))}, {opponent} has {_format_cards(take_own_cards(hand.deck, 1))}."
-    reason = "The hand was stopped" if hand.folded is None else f"The {seats[hand.folded]} folded"
-    lines = [
-        f"Board: {_format_cards(hand.board) if hand.board else 'no cards'}.",
-        f"Showdown: {cards}" if hand.has_showdown else f"{reason}: no card was shown.",
-        f"Pot: {format_count(sum(hand.stakes), 'chip')}, {hand.stakes[0]} from {button} and {hand.stakes[1]} from {opponent}.",
-    ]
-    if hand.turn is None:
-        net = compute_nets(hand)[0]
-        first, second = (button, opponent) if net > 0 else (opponent, button)
-        end = f"{first.capitalize()} wins {format_count(abs(net), 'chip')} from {second}." if net else "The pot is split."
-        lines.append(end)
-    return GameEnding(tuple(lines), () if hand.has_showdown else (f"{cards[0].upper()}{cards[1:]}",))
-
-
 def _describe_price(hand: HoldemHand, seat: int) -> Iterator[str]:
-    """Describe the costs of a call and of one more bet."""
     size = BET_SIZES[hand.street]
     yield f"Bets on this street: {hand.bets} of at most {BETS_ALLOWED}, each of {format_count(size, 'chip')}"
     yield f"To call: {format_count(chips_to_call(hand, seat), 'chip')}"
 
 
 def _describe_streets(hand: HoldemHand, seat: int, seats: tuple[str, ...]) -> Iterator[str]:
-    """Describe the actions in order, one line per street."""
     names = tuple("you" if place == seat else f"the {name}" for place, name in enumerate(seats))
     for street in range(hand.street + 1):
         actions = [f"{names[action.seat]}: {action.command}" for action in hand.actions if action.street == street]
@@ -271,32 +357,18 @@ _MORE = ("bet", "raise")
 _PAYING_COMMANDS = (*_MORE, "call")
 HOLDEM_METRICS = (
     GameMetric(
-        "bb_per_100",
-        "expected value",
-        "big blinds per 100 hands",
-        "higher",
-        "Net chips per hand, over the big blind of 2 chips, times 100.",
+        "bb_per_100", "expected value", "big blinds per 100 hands", "higher", "Net chips over the big blind, times 100."
     ),
     GameMetric(
         EXPLOITATION,
         "expected value",
         "chips",
         "higher",
-        "Net chips per hand against each baseline, minus what the best of all baselines wins from the same one on the same deals.",
+        "Net chips against each baseline, minus the best baseline's on the same deals.",
     ),
+    GameMetric("showdown_win_rate", "efficacy", "share", "higher", "Won showdowns, split pots as half, as a share of all."),
     GameMetric(
-        "showdown_win_rate",
-        "efficacy",
-        "share",
-        "higher",
-        "Won showdowns, with half of each split pot, as a share of the hands shown down.",
-    ),
-    GameMetric(
-        "vpip",
-        "risk",
-        "share",
-        "none",
-        "Hands in which it called or raised before the flop, as a share of those in which it had a turn there.",
+        "vpip", "risk", "share", "none", "Hands with a call or raise before the flop, as a share of those with a turn there."
     ),
     GameMetric("aggression", "risk", "share", "none", "Bets and raises, as a share of all bets, raises and calls."),
     GameMetric(
@@ -308,29 +380,7 @@ HOLDEM_METRICS = (
         "without a pair, straight or flush with an own card in it and with fewer than 8 outs.",
     ),
 )
-"""Metrics of `count_hand`; exploitation compares players, so a single hand does not count for it."""
-
-
-def count_hand(hand: HoldemHand, seat: int) -> Mapping[str, Count]:
-    """Count one hand for each metric, for a seat. An unfinished hand does not count for winnings."""
-    actions = [action for action in hand.actions if action.seat == seat]
-    before_flop = [action.command in _PAYING_COMMANDS for action in actions if action.street == 0]
-    raises = [action for action in actions if action.command in _MORE]
-    counts = {
-        "vpip": Count(float(any(before_flop)), float(bool(before_flop))),
-        "aggression": Count(len(raises), sum(action.command in _PAYING_COMMANDS for action in actions)),
-        "bluff_frequency": Count(
-            sum(is_weak_hand(take_own_cards(hand.deck, seat), hand.take_board_on(action.street)) for action in raises),
-            len(raises),
-        ),
-    }
-    if hand.turn is not None:
-        return counts
-    showdown = Count(0, 0)
-    if hand.has_showdown:  # half for a split pot
-        winner = find_showdown_winner(hand)
-        showdown = Count(((winner if seat == 0 else -winner) + 1) / 2)
-    return {"bb_per_100": Count(100 * compute_nets(hand)[seat] / BLINDS[1]), "showdown_win_rate": showdown, **counts}
+"""Exploitation compares players, so a single hand does not count for it."""
 
 
 def of_manifest(manifest: ScenarioManifest) -> LimitHoldem:
@@ -344,36 +394,44 @@ def of_manifest(manifest: ScenarioManifest) -> LimitHoldem:
     return LimitHoldem(manifest)
 
 
-class LimitHoldem:
+class LimitHoldem(TwoSeatPoker[HoldemHand]):
     """Fixed-limit hold'em for two, one hand per episode. A state is a `HoldemHand`."""
 
-    unit = "chips"
-    zero_sum = True
     metrics: tuple[GameMetric, ...] = HOLDEM_METRICS
     baselines: Mapping[str, ChooseCommand] = HOLDEM_BASELINES
 
-    def __init__(self, manifest: ScenarioManifest) -> None:
-        self.name = manifest.id
-        self.seats = tuple(manifest.seats)
-
     def reset(self, seed: int) -> HoldemHand:
-        """Return a new hand with both blinds paid, dealt from the seed."""
-        return deal_new_hand(seed)
+        return HoldemHand(shuffle_deck(seed))
 
     def seat_to_move(self, state: HoldemHand) -> int | None:
-        """Return the seat to move, or None if the hand is over."""
         return state.turn
+
+    def stakes(self, state: HoldemHand) -> tuple[int, int]:
+        return state.stakes
+
+    def nets(self, state: HoldemHand) -> tuple[int, int]:
+        return compute_nets(state)
 
     def observation(self, state: HoldemHand, seat: int) -> str:
         """Describe position, own cards, board, pot, bets to call, and all actions by street; after a showdown also the opponent's cards."""
-        return view(state, seat, self.seats)
+        stakes, opponent = state.stakes, 1 - seat
+        lines = [
+            f"You are the {self.seats[seat]}, {_POSITIONS[seat]}",
+            f"Your cards: {_format_cards(take_own_cards(state.deck, seat))}",
+            f"Street: {STREET_NAMES[state.street]}",
+            f"Board: {_format_cards(state.board) or 'no cards yet'}",
+            f"Pot: {format_count(sum(stakes), 'chip')}, {stakes[seat]} of them yours and {stakes[opponent]} of the {self.seats[opponent]}",
+            "Actions so far:",
+            *(f"- {line}" for line in _describe_streets(state, seat, self.seats)),
+        ]
+        lines += _describe_hand_end(state, seat, self.seats) if state.turn is None else _describe_price(state, seat)
+        return "\n".join(lines)
 
     def legal(self, state: HoldemHand, seat: int) -> tuple[str, ...]:
         """Return the allowed commands in the order fold, check, call, bet, raise; empty if it is not the seat's turn."""
         return list_allowed_commands(state) if seat == state.turn else ()
 
     def read(self, text: str, state: HoldemHand, seat: int) -> str | Illegal:
-        """Return the command in a text, or why there is none; see `holdem.commands`."""
         legal = self.legal(state, seat)
         if not legal:
             return Illegal("It is not your turn.")
@@ -383,36 +441,49 @@ class LimitHoldem:
         return Illegal(explain_illegal_bet(find_action(text) or "", state))
 
     def step(self, state: HoldemHand, seat: int, command: str) -> HoldemHand:
-        """Return the hand after an allowed command. Raises ValueError for another command, and if it is not the seat's turn."""
         if seat != state.turn:
             raise ValueError(f"{self.name}: got {command!r} from seat {seat}; allowed: seat {state.turn}, whose turn it is")
         return apply_command(state, command)
 
-    def result(self, state: HoldemHand) -> GameResult | None:
-        """Return the net chips of each seat, or None before the end."""
-        return None if state.turn is not None else _make_hand_result(compute_nets(state))
-
-    def stop_episode(self, state: HoldemHand, seat: int | None) -> GameResult:
-        """End the hand: a seat that forfeits loses its chips, as if it folded; at the turn limit both are refunded."""
-        if seat is None:
-            return GameResult((0.0, 0.0), ("draw", "draw"), ("turn_limit",))
-        loss = state.stakes[seat]
-        return _make_hand_result((-loss, loss) if seat == 0 else (loss, -loss), "forfeit")
-
-    def default(self, state: HoldemHand, seat: int) -> str:
-        """Check, else fold."""
-        return "check" if "check" in self.legal(state, seat) else "fold"
-
     def measure_seat(self, state: HoldemHand, seat: int) -> Mapping[str, Count]:
-        """Count one hand for each of `metrics`."""
-        return count_hand(state, seat)
+        """Count one hand for each metric except exploitation. An unfinished hand does not count for winnings."""
+        actions = [action for action in state.actions if action.seat == seat]
+        before_flop = [action.command in _PAYING_COMMANDS for action in actions if action.street == 0]
+        raises = [action for action in actions if action.command in _MORE]
+        hole = take_own_cards(state.deck, seat)
+        n_weak = sum(is_weak_hand(hole, state.take_board_on(action.street)) for action in raises)
+        counts = {
+            "vpip": Count(float(any(before_flop)), float(bool(before_flop))),
+            "aggression": Count(len(raises), sum(action.command in _PAYING_COMMANDS for action in actions)),
+            "bluff_frequency": Count(n_weak, len(raises)),
+        }
+        if state.turn is not None:
+            return counts
+        showdown = Count(0, 0)
+        if state.has_showdown:  # half for a split pot
+            winner = find_showdown_winner(state)
+            showdown = Count(((winner if seat == 0 else -winner) + 1) / 2)
+        return {"bb_per_100": Count(100 * compute_nets(state)[seat] / BLINDS[1]), "showdown_win_rate": showdown, **counts}
 
     def ending(self, state: HoldemHand) -> GameEnding:
         """Describe board, pot, winner, and the cards of a showdown; after a fold no cards are shown."""
-        return describe_end_of_hand(state, self.seats)
+        button, opponent = (f"the {name}" for name in self.seats)
+        hole, rival = (_format_cards(take_own_cards(state.deck, seat)) for seat in (0, 1))
+        cards = f"{button} has {hole}, {opponent} has {rival}."
+        reason = "The hand was stopped" if state.folded is None else f"The {self.seats[state.folded]} folded"
+        lines = [
+            f"Board: {_format_cards(state.board) or 'no cards'}.",
+            f"Showdown: {cards}" if state.has_showdown else f"{reason}: no card was shown.",
+            f"Pot: {format_count(sum(state.stakes), 'chip')}, {state.stakes[0]} from {button} and {state.stakes[1]} from {opponent}.",
+        ]
+        if state.turn is None:
+            net = compute_nets(state)[0]
+            first, second = (button, opponent) if net > 0 else (opponent, button)
+            end = f"{first.capitalize()} wins {format_count(abs(net), 'chip')} from {second}." if net else "The pot is split."
+            lines.append(end)
+        return GameEnding(tuple(lines), () if state.has_showdown else (f"{cards[0].upper()}{cards[1:]}",))
 
     def encode_state(self, state: HoldemHand) -> dict[str, Any]:
-        """Return the whole hand, with all cards."""
         return {
             "cards": [list(take_own_cards(state.deck, seat)) for seat in (0, 1)],
             "board": list(state.board),
@@ -425,14 +496,7 @@ class LimitHoldem:
         }
 
     def permute_hidden(self, state: HoldemHand, seat: int, rng: random.Random) -> HoldemHand:
-        """Return the same hand with all cards that the seat has not seen dealt again: the opponent's, unless they were shown, and those to
-        come."""
         known_places = {seat, seat + 2, *range(BOARD_STARTS, BOARD_STARTS + len(state.board))}
         if state.has_showdown:
             known_places |= {1 - seat, 3 - seat}
         return replace(state, deck=shuffle_hidden_cards(state.deck, known_places, rng))
-
-
-def _make_hand_result(nets: tuple[int, int], *flags: str) -> GameResult:
-    outcomes: tuple[EpisodeOutcome, ...] = tuple("win" if chips > 0 else "loss" if chips < 0 else "draw" for chips in nets)
-    return GameResult((float(nets[0]), float(nets[1])), outcomes, flags)

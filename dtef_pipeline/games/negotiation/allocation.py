@@ -3,122 +3,194 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal, cast
+from typing import Any, NamedTuple, cast
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import ChooseCommand, Count, EpisodeOutcome, GameEnding, GameMetric, GameResult, Illegal
 from dtef_pipeline.games.manifest import ScenarioManifest
-from dtef_pipeline.games.negotiation.bargain import (
-    FEWEST_ITEMS,
-    ITEM_NAMES,
-    Bargain,
-    BargainMove,
-    Owners,
-    StandingOffer,
-    describe_bargain,
-    draw_bargain,
-    draw_values,
-    is_answer,
+from dtef_pipeline.games.negotiation.proposals import (
+    Fairness,
+    NegotiationMessage,
+    NegotiationTable,
+    PartyValues,
+    group_by_owner,
+    measure_fairness,
+    parse_message,
+    quote_words,
+    read_message,
 )
-from dtef_pipeline.games.negotiation.messages import NegotiationMessage, format_choice, parse_message
-from dtef_pipeline.games.negotiation.proposals import NegotiationTable, read_message
-from dtef_pipeline.games.negotiation.referee import Fairness, measure_fairness
 from dtef_pipeline.text.number_words import format_count
 
+ITEM_NAMES = ("boat", "clock", "drum", "lamp", "ring", "tent")
+FEWEST_ITEMS = 3
+TOTAL_VALUE = 10
+"""Total value of all items to each party, in points."""
+Owners = tuple[int, ...]
+"""By item, the seat that gets it."""
+
+
+class StandingOffer(NamedTuple):
+    """The latest offer."""
+
+    owners: Owners
+    seat: int
+    """Seat that made the offer."""
+    accepting_seats: frozenset[int] = frozenset()
+    """Seats that have accepted it."""
+
+    def awaits(self, seat: int) -> bool:
+        """Return whether the offer is another seat's and this seat has not accepted it."""
+        return seat != self.seat and seat not in self.accepting_seats
+
+
+class BargainMove(NamedTuple):
+    """One message, with the offer that was open before it."""
+
+    seat: int
+    message: NegotiationMessage
+    previous_offer: StandingOffer | None
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the message answers another party's offer that its writer has not accepted."""
+        return self.previous_offer is not None and self.previous_offer.awaits(self.seat)
+
+    @property
+    def next_offer(self) -> StandingOffer | None:
+        """The offer that is open after the message."""
+        if self.message.offer is not None:
+            return StandingOffer(self.message.offer, self.seat)
+        offer = self.previous_offer
+        if self.message.accepts and offer is not None:
+            return offer._replace(accepting_seats=offer.accepting_seats | {self.seat})
+        return offer
+
+
+@dataclass(frozen=True, slots=True)
+class Bargain:
+    """One negotiation: items, their values, and the messages so far. The seats write in turn, from seat 0 on."""
+
+    items: tuple[str, ...]
+    values: tuple[tuple[int, ...], ...]
+    """Value of each item in points, by seat."""
+    messages: tuple[NegotiationMessage, ...] = ()
+
+    @property
+    def writer(self) -> int:
+        """The seat that writes next."""
+        return len(self.messages) % len(self.values)
+
+    def list_moves(self) -> list[BargainMove]:
+        """Return each message with the offer that it may answer."""
+        moves: list[BargainMove] = []
+        for number, message in enumerate(self.messages):
+            moves.append(BargainMove(number % len(self.values), message, moves[-1].next_offer if moves else None))
+        return moves
+
+    def open_offer(self) -> StandingOffer | None:
+        """Return the open offer, or None."""
+        moves = self.list_moves()
+        return moves[-1].next_offer if moves else None
+
+    def find_agreement(self) -> Owners | None:
+        """Return each party's items after all others have accepted an offer, or None without an agreement."""
+        offer = self.open_offer()
+        return offer.owners if offer and len(offer.accepting_seats) == len(self.values) - 1 else None
+
+    def compute_bundle_value(self, owners: Owners, seat: int) -> int:
+        """Return the value of a seat's bundle to the seat, in points."""
+        return sum(value for value, owner in zip(self.values[seat], owners, strict=True) if owner == seat)
+
+    def has_fair_share(self, owners: Owners, seat: int) -> bool:
+        """Return whether a seat's bundle is worth at least 1/n of all items to it."""
+        return self.compute_bundle_value(owners, seat) * len(self.values) >= sum(self.values[seat])
+
+    def values_by_party(self, parties: tuple[str, ...]) -> PartyValues:
+        """Return the values by party and item."""
+        return {party: dict(zip(self.items, points, strict=True)) for party, points in zip(parties, self.values, strict=True)}
+
+    def division_by_party(self, owners: Owners, parties: tuple[str, ...]) -> dict[str, list[str]]:
+        """Return a division by party."""
+        return group_by_owner(owners, self.items, parties)
+
+    def describe_division(self, owners: Owners, parties: tuple[str, ...]) -> str:
+        """Return a division in words: `A gets boat; B gets nothing`."""
+        bundles = self.division_by_party(owners, parties)
+        return "; ".join(f"{party} gets {', '.join(bundle) or 'nothing'}" for party, bundle in bundles.items())
+
+
+def draw_bargain(rng: random.Random, n_seats: int, n_items: int | None) -> Bargain:
+    """Draw items and values. `n_items` None: 3 to 6 items, all equally likely."""
+    items = ITEM_NAMES[: n_items or rng.randint(FEWEST_ITEMS, len(ITEM_NAMES))]
+    return Bargain(items, tuple(draw_values(rng, len(items)) for _ in range(n_seats)))
+
+
+def draw_values(rng: random.Random, n_items: int) -> tuple[int, ...]:
+    """Draw whole values of 0 or more that sum to `TOTAL_VALUE`, all such lists equally likely (stars and bars)."""
+    bars = sorted(rng.sample(range(TOTAL_VALUE + n_items - 1), n_items - 1))
+    edges = (-1, *bars, TOTAL_VALUE + n_items - 1)
+    return tuple(after - before - 1 for before, after in itertools.pairwise(edges))
+
+
+def _format_values(state: Bargain, seat: int) -> str:
+    values = ", ".join(f"{item} {value}" for item, value in zip(state.items, state.values[seat], strict=True))
+    return f"{values} (together {sum(state.values[seat])})"
+
+
+def _format_message_lines(state: Bargain, move: BargainMove, number: int, seat: int, parties: tuple[str, ...]) -> Iterator[str]:
+    writer = f"you, {parties[seat]}" if move.seat == seat else parties[move.seat]
+    if move.message.accepts:
+        message_text = ", with an acceptance of the offer that stood."
+    elif move.message.offer is not None:
+        message_text = f", with an offer: {_describe_division(state, move.message.offer, seat, parties)}"
+    else:
+        message_text = ", without an offer." if move.message.words else ": nothing."
+    yield f"Message {number}, from {writer}{message_text}"
+    yield from quote_words(move.message.words, parties[move.seat])
+
+
+def _describe_division(state: Bargain, owners: Owners, seat: int, parties: tuple[str, ...]) -> str:
+    worth = state.compute_bundle_value(owners, seat)
+    return f"{state.describe_division(owners, parties)}. Your part is worth {worth} to you."
+
+
+def _format_standing_offer(state: Bargain, seat: int, parties: tuple[str, ...], is_over: bool) -> Iterator[str]:
+    offer, owners = state.open_offer(), state.find_agreement()
+    if owners is not None:
+        yield f"All agree: {_describe_division(state, owners, seat, parties)}"
+    elif is_over:
+        yield "The last message is written, and there is no agreement: nobody gets anything."
+    elif offer is None:
+        yield "No offer stands."
+    else:
+        supporters = " and ".join(parties[party] for party in sorted(offer.accepting_seats))
+        also = f" Accepted so far by {supporters}." if supporters else ""
+        yield (
+            f"The offer that stands is from {'you' if offer.seat == seat else parties[offer.seat]}: "
+            + _describe_division(state, offer.owners, seat, parties)
+            + also
+        )
+
+
 ALLOCATION_METRICS = (
-    GameMetric(
-        "cooperation_rate", "social", "share", "higher", "Cooperative offers and answers, as a share of all offers and answers."
-    ),
+    GameMetric("cooperation_rate", "social", "share", "higher", "Cooperative offers and answers, as a share of all."),
     GameMetric("agreement_rate", "social", "share", "higher", "Negotiations that ended in an agreement, as a share of all."),
     GameMetric(
-        "utility_share",
-        "expected value",
-        "share",
-        "higher",
-        "Value of the party's items as a share of the value of all items; 0 without agreement.",
+        "utility_share", "expected value", "share", "higher", "Value of its items, as a share of all; 0 without agreement."
     ),
-    GameMetric(
-        "envy",
-        "social",
-        "points",
-        "lower",
-        "Value of another party's best bundle minus that of the own one, at least 0, in agreements.",
-    ),
-    GameMetric(
-        "ef1", "social", "share", "higher", "Share of agreements in which the party envies nobody by more than one item."
-    ),
-    GameMetric(
-        "jain",
-        "social",
-        "index",
-        "higher",
-        "Jain's index of the parties' shares, 1/n to 1, in agreements in which some party gets a value above 0.",
-    ),
+    GameMetric("envy", "social", "points", "lower", "Value of another's best bundle minus that of the own, 0 or more."),
+    GameMetric("ef1", "social", "share", "higher", "Share of agreements without envy by more than one item."),
+    GameMetric("jain", "social", "index", "higher", "Jain's index of the parties' shares, 1/n to 1, unless all are 0."),
     GameMetric("nash", "social", "points", "higher", "Geometric mean of all parties' points; 0 without agreement."),
-    GameMetric(
-        "efficiency", "social", "share", "higher", "Total points as a share of the maximum possible; 0 without agreement."
-    ),
-    GameMetric(
-        "pareto",
-        "social",
-        "share",
-        "higher",
-        "Share of agreements that cannot be improved for one party without a loss to another.",
-    ),
+    GameMetric("efficiency", "social", "share", "higher", "Total points, as a share of the maximum; 0 without agreement."),
+    GameMetric("pareto", "social", "share", "higher", "Share of agreements that nobody can improve without another's loss."),
     GameMetric("messages", "efficiency", "messages", "none", "Messages of all parties together, from the first to the last."),
 )
-
-
-def measure_allocation(state: Bargain, seat: int, parties: tuple[str, ...], *, public: bool) -> Mapping[str, Count]:
-    """Count a negotiation for each of `ALLOCATION_METRICS`, for one seat. `public`: whether all parties know all values."""
-    owners = state.find_agreement()
-    own_moves = (move for move in state.iterate_answers() if move.seat == seat)
-    moves = [move for move in own_moves if move.message.offer is not None or is_answer(move)]
-    counts = {
-        "cooperation_rate": Count(sum(is_cooperative(state, move, public=public) for move in moves), len(moves)),
-        "agreement_rate": Count(int(owners is not None)),
-        "messages": Count(len(state.messages)),
-    }
-    if owners is None:
-        return {**counts, "utility_share": Count(0), "nash": Count(0), "efficiency": Count(0)}
-    division, party = _judge_fairness(Bargain(state.items, state.values), owners, parties), parties[seat]
-    return {
-        **counts,
-        "utility_share": _make_count(division.normalised[party]),
-        "envy": Count(division.envy[party]),
-        "ef1": Count(int(division.ef1[party])),
-        "jain": _make_count(division.jain),
-        "nash": Count(division.nash),
-        "efficiency": _make_count(division.efficiency),
-        "pareto": Count(int(division.pareto)),
-    }
-
-
-def judge_division(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> dict[str, Any]:
-    """Return the referee's numbers on a division, as JSON values."""
-    return asdict(_judge_fairness(Bargain(state.items, state.values), owners, parties))
-
-
-def is_cooperative(state: Bargain, move: BargainMove, *, public: bool) -> bool:
-    """Return whether a message is cooperative as the module defines it."""
-    n = len(state.values)
-    if move.message.offer is not None:
-        seats = (seat for seat in range(n) if seat != move.seat)
-        return all(_is_leaving_share(state, move.message.offer, seat, public=public) for seat in seats)
-    if move.message.accepts and move.previous_offer is not None:
-        return state.compute_bundle_value(move.previous_offer.owners, move.seat, move.seat) * n >= sum(state.values[move.seat])
-    return False
-
-
-def _is_leaving_share(state: Bargain, offer: Owners, seat: int, *, public: bool) -> bool:
-    n = len(state.values)
-    if public:
-        return state.compute_bundle_value(offer, seat, seat) * n >= sum(state.values[seat])
-    return offer.count(seat) * n >= len(state.items)
 
 
 def _make_count(value: float | None) -> Count:
@@ -126,13 +198,16 @@ def _make_count(value: float | None) -> Count:
 
 
 @lru_cache(maxsize=1024)
-def _judge_fairness(bargain: Bargain, owners: Owners, parties: tuple[str, ...]) -> Fairness:
+def judge_division(
+    values: tuple[tuple[int, ...], ...], items: tuple[str, ...], owners: Owners, parties: tuple[str, ...]
+) -> Fairness:
+    """Return the referee's numbers on a division. `values`: of each item, by seat."""
+    bargain = Bargain(items, values)
     return measure_fairness(bargain.values_by_party(parties), bargain.division_by_party(owners, parties))
 
 
-Knowledge = Literal["private", "public"]
 _KNOWLEDGE = ("private", "public")
-_ITEM_NUMBERS = range(FEWEST_ITEMS, len(ITEM_NAMES) + 1)
+_ITEM_NUMBERS = (None, *range(FEWEST_ITEMS, len(ITEM_NAMES) + 1))
 
 
 def of_manifest(manifest: ScenarioManifest) -> Allocation:
@@ -140,9 +215,10 @@ def of_manifest(manifest: ScenarioManifest) -> Allocation:
 
     Its turn limit is the number of messages. Raises ConfigError for other settings, or unless it has 2 to 4 seats.
     """
-    settings, seats = manifest.settings, tuple(manifest.seats)
-    knowledge, n_items = settings.get("values", "private"), settings.get("items")
-    if set(settings) - {"values", "items"} or knowledge not in _KNOWLEDGE or not _is_number_of_items(n_items):
+    settings, seats = manifest.settings, manifest.seats
+    n_items = settings.get("items")
+    has_values = settings.get("values", "private") in _KNOWLEDGE
+    if set(settings) - {"values", "items"} or not has_values or isinstance(n_items, float) or n_items not in _ITEM_NUMBERS:
         raise ConfigError(f"{manifest.id}: settings: got {settings}; allowed: values: {' or '.join(_KNOWLEDGE)}, items: 3 to 6")
     if not 2 <= len({name.casefold() for name in seats}) == len(seats) <= 4 or any("\n" in name for name in seats):
         raise ConfigError(f"{manifest.id}: seats: got {', '.join(seats)}; allowed: 2 to 4 different names")
@@ -150,11 +226,7 @@ def of_manifest(manifest: ScenarioManifest) -> Allocation:
         raise ConfigError(
             f"{manifest.id}: turn_limit: got {manifest.turn_limit}; allowed: {len(seats)} or more, a message per seat"
         )
-    return Allocation(manifest.id, seats, manifest.turn_limit, cast(Knowledge, knowledge), cast("int | None", n_items))
-
-
-def _is_number_of_items(value: str | float | None) -> bool:
-    return value is None or (isinstance(value, int) and value in _ITEM_NUMBERS)
+    return Allocation(manifest)
 
 
 class Allocation:
@@ -165,12 +237,11 @@ class Allocation:
     metrics = ALLOCATION_METRICS
     no_winner_reason = "nobody wins or loses a negotiation"
 
-    def __init__(
-        self, name: str, seats: tuple[str, ...], most_messages: int, knowledge: Knowledge, n_items: int | None = None
-    ) -> None:
-        self.name, self.seats = name, seats
-        self.baselines = make_negotiators(seats)
-        self._most_messages, self._public, self._n_items = most_messages, knowledge == "public", n_items
+    def __init__(self, manifest: ScenarioManifest) -> None:
+        self.name, self.seats = manifest.id, tuple(manifest.seats)
+        self.baselines = make_negotiators(self.seats)
+        self._most_messages, self._public = manifest.turn_limit, manifest.settings.get("values") == "public"
+        self._n_items = cast("int | None", manifest.settings.get("items"))
 
     def reset(self, seed: int) -> Bargain:
         """Draw items and values from `random.Random(seed)`."""
@@ -182,9 +253,19 @@ class Allocation:
 
     def observation(self, state: Bargain, seat: int) -> str:
         """Describe the items, their value to the seat, all messages, and the open offer. Each line of others' words begins with `NAME>`."""
-        return describe_bargain(
-            state, seat, self.seats, self._most_messages, public=self._public, is_over=self.seat_to_move(state) is None
-        )
+        parties, is_over = self.seats, self.seat_to_move(state) is None
+        rivals = [rival for rival in range(len(parties)) if rival != seat]
+        subject = "party is" if len(rivals) == 1 else "parties are"
+        lines = [
+            f"You are party {parties[seat]}. The other {subject} {', '.join(parties[rival] for rival in rivals)}.",
+            f"Worth to you: {_format_values(state, seat)}.",
+            *(f"Worth to {parties[rival]}: {_format_values(state, rival)}." for rival in rivals if self._public),
+            f"Messages so far: {len(state.messages)} of {self._most_messages}.",
+        ]
+        for number, move in enumerate(state.list_moves(), 1):
+            lines += _format_message_lines(state, move, number, seat, parties)
+        lines += _format_standing_offer(state, seat, parties, is_over)
+        return "\n".join([*lines, *(["It is your turn to write."] if not is_over and state.writer == seat else [])])
 
     def legal(self, state: Bargain, seat: int) -> tuple[str, ...]:
         """Return the messages without words: accepting an open offer of another party, all offers (seats ** items, at most 4,096), and
@@ -192,7 +273,7 @@ class Allocation:
         if self.seat_to_move(state) != seat:
             return ()
         offers = _list_all_offers(state.items, self.seats)
-        return (ACCEPTANCE.command(state.items, self.seats), *offers) if self._can_accept(state, seat) else offers
+        return (ACCEPTANCE.command(state.items, self.seats), *offers) if _find_open_offer(state, seat) else offers
 
     def read(self, text: str, state: Bargain, seat: int) -> str | Illegal:
         """Return the message in a text, with its words, as canonical JSON, or why there is none."""
@@ -207,18 +288,17 @@ class Allocation:
 
     def describe_choice(self, command: str) -> str:
         """Return `accept`, `A: boat, drum; B: clock`, or `say nothing`."""
-        return format_choice(command)
+        values = json.loads(command)
+        if "propose" not in values:
+            return "accept" if values.get("accept") else values.get("words") or "say nothing"
+        return "; ".join(f"{party}: {', '.join(bundle) or 'nothing'}" for party, bundle in values["propose"].items())
 
     def step(self, state: Bargain, seat: int, command: str) -> Bargain:
         """Return the state after a message. Raises ValueError for an invalid message, or one that is not allowed now."""
         message = parse_message(command, state.items, self.seats)
-        if self.seat_to_move(state) != seat or (message.accepts and not self._can_accept(state, seat)):
+        if self.seat_to_move(state) != seat or (message.accepts and not _find_open_offer(state, seat)):
             raise ValueError(f"{self.name}: seat {seat} cannot play {command!r} now")
         return replace(state, messages=(*state.messages, message))
-
-    def _can_accept(self, state: Bargain, seat: int) -> bool:
-        offer = state.open_offer()
-        return offer is not None and offer.seat != seat and seat not in offer.accepting_seats
 
     def result(self, state: Bargain) -> GameResult | None:
         """Return the result: with an agreement, the value of each party's items in points; without one, 0 for all."""
@@ -227,7 +307,7 @@ class Allocation:
         owners = state.find_agreement()
         if owners is None:
             return self.stop_episode(state, None)
-        rewards = tuple(float(state.compute_bundle_value(owners, seat, seat)) for seat in range(len(self.seats)))
+        rewards = tuple(float(state.compute_bundle_value(owners, seat)) for seat in range(len(self.seats)))
         agreement: EpisodeOutcome = "agreement"
         return GameResult(rewards, (agreement,) * len(rewards))
 
@@ -241,12 +321,53 @@ class Allocation:
         return SILENCE.command(state.items, self.seats)
 
     def measure_seat(self, state: Bargain, seat: int) -> Mapping[str, Count]:
-        """Return the metrics of a seat (see `measure_allocation`)."""
-        return measure_allocation(state, seat, self.seats, public=self._public)
+        """Count a negotiation for each of `ALLOCATION_METRICS`, for one seat."""
+        moves = [
+            move for move in state.list_moves() if move.seat == seat and (move.message.offer is not None or move.is_answer)
+        ]
+        owners = state.find_agreement()
+        counts = {
+            "cooperation_rate": Count(sum(self._is_cooperative(state, move) for move in moves), len(moves)),
+            "agreement_rate": Count(int(owners is not None)),
+            "messages": Count(len(state.messages)),
+        }
+        if owners is None:
+            return {**counts, "utility_share": Count(0), "nash": Count(0), "efficiency": Count(0)}
+        division, party = self._judge(state, owners), self.seats[seat]
+        return {
+            **counts,
+            "utility_share": _make_count(division.normalised[party]),
+            "envy": Count(division.envy[party]),
+            "ef1": Count(int(division.ef1[party])),
+            "jain": _make_count(division.jain),
+            "nash": Count(division.nash),
+            "efficiency": _make_count(division.efficiency),
+            "pareto": Count(int(division.pareto)),
+        }
+
+    def _is_cooperative(self, state: Bargain, move: BargainMove) -> bool:
+        """Return whether an offer leaves all others a fair share, of the items where their values are private, or accepts one."""
+        offer = move.message.offer
+        if offer is None:
+            previous = move.previous_offer
+            return move.message.accepts and previous is not None and state.has_fair_share(previous.owners, move.seat)
+        rivals = [seat for seat in range(len(self.seats)) if seat != move.seat]
+        if self._public:
+            return all(state.has_fair_share(offer, seat) for seat in rivals)
+        return all(offer.count(seat) * len(self.seats) >= len(state.items) for seat in rivals)
+
+    def _judge(self, state: Bargain, owners: Owners) -> Fairness:
+        return judge_division(state.values, state.items, owners, self.seats)
 
     def ending(self, state: Bargain) -> GameEnding:
         """Describe the agreement, if there is one. The parties see the values and the referee's numbers only if values are public."""
-        return describe_bargain_end(state, self.seats, public=self._public)
+        owners = state.find_agreement()
+        outcome = "There was no agreement: nobody gets anything."
+        lines = [f"Worth to {party}: {_format_values(state, seat)}." for seat, party in enumerate(self.seats)]
+        if owners is not None:
+            outcome = f"All agree: {state.describe_division(owners, self.seats)}."
+            lines += _format_judged_division(self._judge(state, owners))
+        return GameEnding((outcome, *lines)) if self._public else GameEnding((outcome,), tuple(lines))
 
     def encode_state(self, state: Bargain) -> dict[str, Any]:
         """Return items, all values, messages, and the referee's numbers on an agreement."""
@@ -255,11 +376,10 @@ class Allocation:
             "items": list(state.items),
             "values": {party: dict(points) for party, points in state.values_by_party(self.seats).items()},
             "messages": [
-                {"party": self.seats[move.seat], **self._describe_message(state, move.message)}
-                for move in state.iterate_answers()
+                {"party": self.seats[move.seat], **self._describe_message(state, move.message)} for move in state.list_moves()
             ],
             "agreement": None if owners is None else state.division_by_party(owners, self.seats),
-            "referee": None if owners is None else judge_division(state, owners, self.seats),
+            "referee": None if owners is None else asdict(self._judge(state, owners)),
         }
 
     def _describe_message(self, state: Bargain, message: NegotiationMessage) -> dict[str, Any]:
@@ -282,47 +402,24 @@ def _list_all_offers(items: tuple[str, ...], parties: tuple[str, ...]) -> tuple[
     return (*offers, SILENCE.command(items, parties))
 
 
-def describe_bargain_end(state: Bargain, parties: tuple[str, ...], *, public: bool) -> GameEnding:
-    """Describe the end in sentences. `public`: whether all parties know all values; otherwise these, and the referee's numbers, are
-    hidden."""
-    owners = state.find_agreement()
-    outcome = "There was no agreement: nobody gets anything." if owners is None else _conclude_agreement(state, owners, parties)
-    worths = [
-        f"Worth to {party}: {', '.join(f'{item} {value}' for item, value in points.items())} (together {sum(points.values())})."
-        for party, points in state.values_by_party(parties).items()
-    ]
-    lines = () if owners is None else tuple(_format_judged_division(state, owners, parties))
-    return GameEnding((outcome, *worths, *lines)) if public else GameEnding((outcome,), (*worths, *lines))
-
-
-def _conclude_agreement(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> str:
-    bundles = state.division_by_party(owners, parties)
-    bundle_texts = (f"{party} gets {', '.join(bundle) or 'nothing'}" for party, bundle in bundles.items())
-    return f"All agree: {'; '.join(bundle_texts)}."
-
-
-def _format_judged_division(state: Bargain, owners: Owners, parties: tuple[str, ...]) -> Iterator[str]:
+def _format_judged_division(fairness: Fairness) -> Iterator[str]:
     """Format the referee's numbers for each party, then for all parties together."""
-    verdict = judge_division(state, owners, parties)
-    for party in parties:
+    for party, utility in fairness.utility.items():
         fair = (
             "envies nobody by more than one item (EF1)"
-            if verdict["ef1"][party]
+            if fairness.ef1[party]
             else "envies somebody by more than one item (no EF1)"
         )
-        yield (
-            f"{party}: {format_count(verdict['utility'][party], 'point')}, "
-            f"{_format_index(verdict['normalised'][party])} of all that there is to it; "
-            f"envy {verdict['envy'][party]}; {fair}."
-        )
+        share = _format_index(fairness.normalised[party])
+        yield f"{party}: {format_count(utility, 'point')}, {share} of all that there is to it; envy {fairness.envy[party]}; {fair}."
     pareto = (
         "nobody could have more without somebody having less"
-        if verdict["pareto"]
+        if fairness.pareto
         else "somebody could have more, and nobody less"
     )
     yield (
-        f"Together: Jain's index {_format_index(verdict['jain'])}, Nash welfare {verdict['nash']:.2f}, efficiency "
-        f"{_format_index(verdict['efficiency'])}; {pareto}."
+        f"Together: Jain's index {_format_index(fairness.jain)}, Nash welfare {fairness.nash:.2f}, efficiency "
+        f"{_format_index(fairness.efficiency)}; {pareto}."
     )
 
 
@@ -358,27 +455,23 @@ def _make_baseline(speaks: ChooseMessage, parties: tuple[str, ...]) -> ChooseCom
 def _find_open_offer(state: Bargain, seat: int) -> StandingOffer | None:
     """Return another party's open offer that the seat has not accepted yet."""
     offer = state.open_offer()
-    return offer if offer and offer.seat != seat and seat not in offer.accepting_seats else None
+    return offer if offer and offer.awaits(seat) else None
 
 
 def _is_waiting(state: Bargain, seat: int) -> bool:
-    """Return whether the seat agrees to the open offer."""
     return state.open_offer() is not None and _find_open_offer(state, seat) is None
 
 
 def _offer_equal_split(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
-    if offer and state.compute_bundle_value(offer.owners, seat, seat) * len(state.values) >= sum(state.values[seat]):
+    if offer and state.has_fair_share(offer.owners, seat):
         return ACCEPTANCE
-    return (
-        SILENCE
-        if _is_waiting(state, seat)
-        else NegotiationMessage(offer=find_most_even(state.values[seat], len(state.values), seat))
-    )
+    owners = find_most_even(state.values[seat], len(state.values), seat)
+    return SILENCE if _is_waiting(state, seat) else NegotiationMessage(offer=owners)
 
 
 def _offer_greedily(state: Bargain, seat: int, offer: StandingOffer | None) -> NegotiationMessage:
     numerator, denominator = _GREEDY_SHARE
-    if offer and state.compute_bundle_value(offer.owners, seat, seat) * denominator >= sum(state.values[seat]) * numerator:
+    if offer and state.compute_bundle_value(offer.owners, seat) * denominator >= sum(state.values[seat]) * numerator:
         return ACCEPTANCE
     rival = (seat + 1) % len(state.values)
     owners = tuple(seat if value else rival for value in state.values[seat])

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from dtef_pipeline.games.contract import ILLEGAL_RATE
 from dtef_pipeline.games.game_in_play import describe_unit
 from dtef_pipeline.games.game_pairs import rank_places
-from dtef_pipeline.games.metrics import ILLEGAL_RATE
 from dtef_pipeline.games.personas import NO_PERSONA
 from dtef_pipeline.games.site.league_rows import ScenarioResults, describe_difference, read_mean
 from dtef_pipeline.site.content import Column, convert_to_rows, is_unknown

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pandas as pd
 
-from dtef_pipeline.games.metrics import list_general_metrics
+from dtef_pipeline.games.contract import list_general_metrics
 from dtef_pipeline.games.play_drift import GAMES_WATCHED
 from dtef_pipeline.games.site.boards import build_boards_of_scenario, describe_board
 from dtef_pipeline.games.site.episode_list import describe_game

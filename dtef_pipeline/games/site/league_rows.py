@@ -11,14 +11,9 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.boards.cells import register_missing_tables
+from dtef_pipeline.games.contract import EXPECTED_RETURN, SUCCESS_RATE
 from dtef_pipeline.games.episode_rows import PLAYED_EPISODE
-from dtef_pipeline.games.game_pairs import (
-    UNPLAYED_NOTE,
-    add_unplayed_note,
-    select_shown_versions,
-    sort_players,
-)
-from dtef_pipeline.games.metrics import EXPECTED_RETURN, SUCCESS_RATE
+from dtef_pipeline.games.game_pairs import UNPLAYED_NOTE, add_unplayed_note, select_shown_versions, sort_players
 from dtef_pipeline.games.packs import Pack, find_pack
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS
 from dtef_pipeline.games.personas import BASELINE_PREFIX, list_persona_statuses, mark_unapproved

@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from dtef_pipeline.games.contract import FORFEIT_RATE, ILLEGAL_RATE, VOLATILITY
 from dtef_pipeline.games.game_pairs import FORM_FAMILY, rank_places
-from dtef_pipeline.games.metrics import FORFEIT_RATE, ILLEGAL_RATE, VOLATILITY
 from dtef_pipeline.games.site.episode_list import EPISODE_COLUMNS, build_episode_rows
 from dtef_pipeline.games.site.game_labels import format_metric_title
 from dtef_pipeline.games.site.league_rows import ScenarioResults, describe_difference, read_mean

@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from dtef_pipeline.games.contract import EXPECTED_RETURN, list_general_metrics
 from dtef_pipeline.games.game_in_play import describe_unit
-from dtef_pipeline.games.metrics import EXPECTED_RETURN, list_general_metrics
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS
 from dtef_pipeline.games.personas import BASELINE_PREFIX, Persona
 from dtef_pipeline.games.site.boards import BoardPage, build_board, describe_board

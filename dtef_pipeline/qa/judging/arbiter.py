@@ -19,7 +19,7 @@ from pydantic import Field, field_validator
 
 from dtef_pipeline.asking.models import Models, ModelSpec, strip_settings
 from dtef_pipeline.asking.request import Message
-from dtef_pipeline.asking.snapshot_name import require_safe
+from dtef_pipeline.asking.snapshot_order import require_safe
 from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest

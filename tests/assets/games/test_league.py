@@ -40,29 +40,43 @@ def test_a_run_of_the_ui_lets_no_draft_play_unless_its_configuration_says_so(lea
     assert len(league.server.calls) > 0
 
 
-def test_baselines_play_every_seed_in_all_seats(league: League) -> None:
-    assert league.run("baseline/all", seeds="1-6").failures == ()
+def test_baselines_play_every_seed_in_all_seats_and_results_stand_per_player_and_opponent(league: League) -> None:
+    opponents = ["careful", "waits"]
+    assert league.run("baseline/all", seeds="1-8", opponents=opponents).failures == ()
     episodes = league.rows("episodes")
-    # Four baselines (random, first-legal, careful, waits), six seeds, two seats, one opponent.
-    assert len(episodes) == 4 * 6 * 2
-    assert {row["opponent"] for row in episodes} == {"baseline/careful"}
+    # Four baselines (random, first-legal, careful, waits), eight seeds, two seats, two opponents.
+    assert len(episodes) == 4 * 8 * 2 * 2
     assert {row["status"] for row in episodes} == {"played"}
     assert all(sum(row["rewards"]) == 0 for row in episodes)
     assert len(league.server.calls) == 0
-    own = [row["reward"] for row in episodes if row["model"] == "baseline/careful"]
-    assert sum(own) == 0
     # Rows of an earlier run stay.
-    league.run("legal", seeds="6-7")
-    assert Counter(row["model"].partition("/")[0] for row in league.rows("episodes")) == {"baseline": 48, "legal": 4}
-    assert {row["seed"] for row in league.rows("scenario_items")} == set(range(1, 8))
+    league.run("legal", seeds="8-9", opponents=opponents)
+    assert Counter(row["model"].partition("/")[0] for row in league.rows("episodes")) == {"baseline": 128, "legal": 8}
+    assert {row["seed"] for row in league.rows("scenario_items")} == set(range(1, 10))
+    assert league.roll_up("persona_results").failures == ()
+    results = league.rows("persona_results")
+    met = [row for row in results if row["metric"] == "expected_return" and row["opponent"] != "all"]
+    assert {row["opponent"] for row in results} == {"all", "baseline/careful", "baseline/waits"}
+    # Five players, two opponents.
+    assert len(met) == 5 * 2
+    same = next(row for row in met if row["model"] == row["opponent"] == "baseline/careful")
+    assert (same["mean"], same["low"], same["n_episodes"], same["n_clusters"]) == (0, None, 16, 8)
+    assert "same value" in same["reason"]
+    own = {row["metric"]: row for row in results if row["model"] == "baseline/random" and row["opponent"] == "all"}
+    assert own["show_rate"]["low"] < own["show_rate"]["mean"] < own["show_rate"]["high"]
+    assert own["show_rate"]["interval_kind"] == "t"
+    assert (own["show_rate"]["illegal_rate"], own["tokens"]["mean"], own["tokens"]["reason"]) == (0, None, "no model plays")
 
 
 def test_a_rerun_of_a_league_sends_no_request(league: League) -> None:
-    assert league.run("legal", "sloppy", seeds="1-3", personas=["none", "calm"]).failures == ()
+    """Models also play each other, and share their requests."""
+    given = {"seeds": "1-3", "personas": ["none", "calm"], "opponents": ["careful", "legal", "sloppy"]}
+    assert league.run("legal", "sloppy", **given).failures == ()
     episodes, turns = league.rows("episodes"), league.rows("episode_turns")
-    assert len(episodes) == 2 * 2 * 3 * 2
+    assert len(episodes) == 2 * 2 * 3 * 2 * 3
     bought = len(league.server.calls)
-    assert bought == len({row["request_key"] for row in turns}) > 0
+    assert 0 < bought == len({row["request_key"] for row in turns}) < len(turns)
+    assert {row["under_test"] for row in turns} == {True, False}
     assert {row["persona"] for row in episodes} == {"", "calm:v2"}
     sloppy = [row for row in episodes if row["model"] == "sloppy"]
     assert all(row["illegal"] == row["n_turns"] for row in sloppy)
@@ -71,7 +85,7 @@ def test_a_rerun_of_a_league_sends_no_request(league: League) -> None:
     assert all(row["tokens"] > 0 for row in episodes if row["n_turns"])
     assert {row["plan"] for row in turns if row["model"] == "legal"} == {"I trust my card."}
     before = league.table("episodes")
-    assert league.run("legal", "sloppy", seeds="1-3", personas=["none", "calm"]).failures == ()
+    assert league.run("legal", "sloppy", **given).failures == ()
     assert len(league.server.calls) == bought
     assert league.table("episodes").equals(before)
 
@@ -101,32 +115,6 @@ def test_an_episode_out_of_budget_keeps_its_turns_and_goes_on_in_a_rerun(league:
     assert {row["status"] for row in league.rows("episodes")} == {"played"}
     answered = [row for row in league.rows("episode_turns") if row["call_status"] == "answered"]
     assert len(league.server.calls) == len({row["request_key"] for row in answered})
-
-
-def test_two_models_play_each_other_and_share_their_requests(league: League) -> None:
-    assert league.run("legal", "sloppy", seeds="1-3", opponents=["legal", "sloppy"]).failures == ()
-    turns = league.rows("episode_turns")
-    assert len(league.server.calls) == len({row["request_key"] for row in turns}) < len(turns)
-    paid = {row["request_key"] for row in turns if row["completion_tokens"]}
-    assert sum(1 for row in turns if row["completion_tokens"]) == len(paid)
-    assert {row["under_test"] for row in turns} == {True, False}
-
-
-def test_results_stand_per_player_and_opponent(league: League) -> None:
-    league.run("baseline/all", "legal", seeds="1-8", opponents=["careful", "waits"])
-    assert league.roll_up("persona_results").failures == ()
-    results = league.rows("persona_results")
-    met = [row for row in results if row["metric"] == "expected_return" and row["opponent"] != "all"]
-    assert {row["opponent"] for row in results} == {"all", "baseline/careful", "baseline/waits"}
-    # Five players, two opponents.
-    assert len(met) == 5 * 2
-    same = next(row for row in met if row["model"] == row["opponent"] == "baseline/careful")
-    assert (same["mean"], same["low"], same["n_episodes"], same["n_clusters"]) == (0, None, 16, 8)
-    assert "same value" in same["reason"]
-    own = {row["metric"]: row for row in results if row["model"] == "baseline/random" and row["opponent"] == "all"}
-    assert own["show_rate"]["low"] < own["show_rate"]["mean"] < own["show_rate"]["high"]
-    assert own["show_rate"]["interval_kind"] == "t"
-    assert (own["show_rate"]["illegal_rate"], own["tokens"]["mean"], own["tokens"]["reason"]) == (0, None, "no model plays")
 
 
 @pytest.mark.thorough

@@ -118,18 +118,11 @@ def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
 
 def test_a_league_is_estimated_played_and_shown(server: FakeLLM, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     skip_site(monkeypatch)
-    league = [
-        "--scenario",
-        "show-cards",
-        "--player",
-        "legal",
-        "--player",
-        "baseline/waits",
-        "--persona",
-        "calm",
-        "--seeds",
-        "1-6",
-    ]
+    # Regression: where nothing was ever played, the check that episodes replay failed on an empty table.
+    found = dtef_games("run", "--no-roll-ups", "--scenario", "show-cards", "--seeds", "1")
+    assert (found.exit_code, "no player was given: stored episodes were scored" in found.output) == (0, True), found.output
+    players = ["--player", "legal", "--player", "baseline/waits", "--persona", "calm"]
+    league = ["--scenario", "show-cards", *players, "--seeds", "1-6"]
     before = dtef_games("run", "--estimate", *league, "--json")
     assert before.exit_code == 0, before.output
     (planned,) = json.loads(before.stdout)
@@ -228,11 +221,4 @@ def test_what_cannot_be_played_is_reported_before_anything_is_bought(server: Fak
     refused = dtef_games("run", *words)
     assert refused.exit_code == 2
     assert told in refused.output
-    assert len(server.calls) == 0
-
-
-def test_without_a_player_nobody_plays_and_a_line_says_so(server: FakeLLM) -> None:
-    """Regression: where nothing was ever played, the check that episodes replay failed on an empty table."""
-    found = dtef_games("run", "--no-roll-ups", "--scenario", "show-cards", "--seeds", "1")
-    assert (found.exit_code, "no player was given: stored episodes were scored" in found.output) == (0, True), found.output
     assert len(server.calls) == 0

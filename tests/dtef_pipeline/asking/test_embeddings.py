@@ -86,12 +86,10 @@ class TestPieces:
         assert "".join(piece.text for piece in found) == text
         assert all(estimate_tokens(piece.text) <= most for piece in found)
 
-    def test_the_vector_of_several_is_their_mean_by_tokens_at_length_1(self) -> None:
+    def test_the_vector_of_several_is_their_mean_by_tokens_at_length_1_and_that_of_one_as_sent(self) -> None:
         # Unit vectors (1, 0) and (0, 1), three tokens and one: (3, 1) / sqrt(10).
         whole = combine_piece_vectors(np.array([[2, 0], [0, 5]], np.float32), [3, 1])
         assert whole.tolist() == pytest.approx([3 / math.sqrt(10), 1 / math.sqrt(10)])
-
-    def test_the_vector_of_one_is_as_it_was_sent(self) -> None:
         assert combine_piece_vectors(np.array([[2, 0]], np.float32), [7]).tolist() == [2, 0]
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from dtef_pipeline.asking.addresses import redact_address
 from dtef_pipeline.asking.makers import KNOWN_MAKERS, SERVING, find_maker, get_known_maker
-from dtef_pipeline.asking.models import LOCAL_EMBEDDER, LOCAL_MODELS, Budget, ModelSpec, load_models
+from dtef_pipeline.asking.models import LOCAL_EMBEDDER, LOCAL_MODELS, Budget, ModelSpec, load_models, redact_address
 from dtef_pipeline.asking.request import parse_variant
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
@@ -43,12 +42,10 @@ class TestVariant:
     def test_does_not_depend_on_how_the_model_is_reached(self, setting: dict[str, object]) -> None:
         assert spec(**setting).variant == spec().variant
 
-    def test_of_a_baseline_holds_its_seed_and_nothing_else(self) -> None:
+    def test_of_baselines_and_local_models_holds_what_they_take(self) -> None:
         assert ModelSpec(name="u", model="baseline/uniform").variant == "baseline/uniform"
         assert one("baseline/dirichlet").variant == "baseline/dirichlet[seed=0]"
         assert one("baseline/dirichlet@seed=3").variant == "baseline/dirichlet[seed=3]"
-
-    def test_of_the_local_model_needs_no_token_limit(self) -> None:
         assert ModelSpec(name="l", model=LOCAL_MODELS[0]).variant == "local/smollm2-135m[temperature=0]"
 
 
@@ -369,22 +366,16 @@ def test_the_maker_is_reported_by_the_string_and_not_by_the_provider(model: str,
     assert find_maker(model) == maker
 
 
-def test_on_a_server_of_ones_own_the_name_tells_and_the_provider_does_not() -> None:
+def test_on_a_server_of_ones_own_the_name_tells_and_elsewhere_no_provider() -> None:
     found = [find_maker(f"openai/{name}", own_server=True) for name in ("ours", "gpt-oss-20b", "Qwen/Qwen3-8B", "acme/zork")]
     assert found == [None, "OpenAI", "Alibaba", "acme"]
     assert find_maker("openai/ours") == "OpenAI"
-
-
-def test_models_of_one_maker_are_of_one_maker_wherever_they_are_served() -> None:
     assert len({find_maker(f"{provider}/claude-3-5-sonnet") for provider in SERVING}) == 1
 
 
-def test_no_folder_stands_for_two_makers() -> None:
+def test_makers_are_found_by_their_names_and_no_folder_stands_for_two() -> None:
     folders = [folder for maker in KNOWN_MAKERS for folder in maker.folders]
     assert len(folders) == len(set(folders))
     assert set(folders) & set(SERVING) == set()
-
-
-def test_makers_are_found_by_their_names() -> None:
     assert [get_known_maker(maker.name) for maker in KNOWN_MAKERS] == list(KNOWN_MAKERS)
     assert get_known_maker("acme") is None

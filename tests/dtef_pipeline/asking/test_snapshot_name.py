@@ -10,8 +10,17 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from dtef_pipeline.asking.snapshot_name import MAX_SNAPSHOT_NAME, require_one_spelling, require_snapshot_name, snapshot_time
-from dtef_pipeline.asking.snapshot_order import among, read_snapshot_times, snapshot_order, sort_snapshots, take_times
+from dtef_pipeline.asking.snapshot_order import (
+    MAX_SNAPSHOT_NAME,
+    among,
+    read_snapshot_times,
+    require_one_spelling,
+    require_snapshot_name,
+    snapshot_order,
+    snapshot_time,
+    sort_snapshots,
+    take_times,
+)
 from dtef_pipeline.boards.cells import load_cells, load_scores_by_metric
 from dtef_pipeline.drift.models import compute_model_drift, drift_checks
 from dtef_pipeline.errors import ConfigError
@@ -85,15 +94,12 @@ def test_the_response_that_came_later_is_the_later_one_whatever_the_labels_alpha
     assert ordered(("n9", NOON + timedelta(1)), ("n10", NOON)) == ["n10", "n9"]
 
 
-def test_a_label_that_begins_with_a_date_counts_as_that_date() -> None:
+def test_dates_in_labels_decide_and_on_their_day_the_first_response() -> None:
     november = datetime(2026, 11, 21, tzinfo=UTC)
     later = november + timedelta(1)
     assert ordered(("base", november), ("2026-01-31", later)) == ["2026-01-31", "base"]
     assert ordered(("base", november), ("2026-01-31-again", later)) == ["2026-01-31-again", "base"]
     assert ordered(("base", november), ("2026-12-24", later)) == ["base", "2026-12-24"]
-
-
-def test_on_the_day_that_a_label_names_the_first_response_decides() -> None:
     hour = timedelta(hours=1)
     assert ordered(("2026-01-31", NOON + hour), ("base", NOON)) == ["base", "2026-01-31"]
     assert ordered(("2026-01-31", NOON - hour), ("base", NOON)) == ["2026-01-31", "base"]

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.families import FAMILIES
-from dtef_pipeline.preference.metric_agreement import METRIC_QUERY_COLUMNS as METRICS_READ
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
+from dtef_pipeline.preference.score_publishing import METRIC_QUERY_COLUMNS as METRICS_READ
 from dtef_pipeline.qa.tables import QA_BOARD
 from resources.settings import Settings
 from resources.votes.vote_store import VoteStore

@@ -17,7 +17,6 @@ from dtef_pipeline.asking.models import Models, load_models
 from dtef_pipeline.cli.games.games_group import games
 from dtef_pipeline.errors import ConfigError, SourceError
 from dtef_pipeline.games.contract import list_baselines
-from dtef_pipeline.games.document_lines import find_new_documents, read_document_lines, write_document_lines
 from dtef_pipeline.games.entrants import (
     list_absent_by_scenario,
     refuse_unknown_models,
@@ -25,6 +24,7 @@ from dtef_pipeline.games.entrants import (
     resolve_player,
     split_player_names,
 )
+from dtef_pipeline.games.pack_files import find_new_documents, read_document_lines, write_document_lines
 from dtef_pipeline.games.packs import Pack, pack
 from dtef_pipeline.games.personas import Persona, read_persona_versions, select_latest_personas
 from resources.settings import Settings

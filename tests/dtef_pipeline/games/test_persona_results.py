@@ -13,8 +13,9 @@ import pytest
 
 from assets.games.game_catalog import load_known_scenarios
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.contract import merge_metrics, require_composite
 from dtef_pipeline.games.episode_items import build_game_items, build_item_rows, resolve_opponents, truth_id
-from dtef_pipeline.games.episode_scores import compute_episode_scores
+from dtef_pipeline.games.episode_rows import compute_episode_scores
 from dtef_pipeline.games.game_in_play import write_system_text
 from dtef_pipeline.games.game_pairs import (
     add_game_coverage,
@@ -24,14 +25,12 @@ from dtef_pipeline.games.game_pairs import (
     sort_players,
 )
 from dtef_pipeline.games.manifest import EvaluationWeights, read_manifests, select_manifests_in_play
-from dtef_pipeline.games.metrics import merge_metrics, require_composite
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.games.persona_results import (
     ALIKE_SEEDS,
     ALL_OPPONENTS,
     NO_YARDSTICK,
     SHARED_REQUESTS,
-    GroupMeans,
     SeedSums,
     compute_game_results,
     group_means_of,
@@ -102,14 +101,11 @@ def test_exploitation_is_what_the_double_loop_gives_and_its_interval_that_of_the
     assert row["high"] - row["low"] < 2, "the luck of the deals, of 20 chips, is the same for both"
 
 
-def test_without_a_baseline_on_the_same_games_there_is_no_value_and_a_reason() -> None:
+def test_without_a_baseline_or_the_metric_itself_there_is_no_exploitation() -> None:
     rows = constant("model", TIGHT, 4, 0) + list(scored_games(CALL, TIGHT, {1: (1, 1)}))
     row = rows_by_key(rows)["model", TIGHT]
     assert (row["mean"], row["reason"], row["n_episodes"], row["n_total"]) == (None, NO_YARDSTICK, 0, 2 * len(SEEDS))
     assert rows_by_key(rows)["model", "all"]["mean"] is None
-
-
-def test_scenarios_that_do_not_name_the_metric_have_none() -> None:
     results = compute_game_results(connected_scores(constant("model", TIGHT, 4, 0)))
     assert set(results["metric"].to_pylist()) == {"expected_return"}
 
@@ -193,7 +189,7 @@ Episodes = dict[int, list[float]]
 """Totals of episodes by seed; each counts 1."""
 
 
-def of_groups(*groups: Episodes, spread: bool = False, share: bool = False) -> GroupMeans:
+def of_groups(*groups: Episodes, spread: bool = False, share: bool = False) -> dict[str, Any]:
     rows = [
         (place, sum(values), sum(one**2 for one in values), len(values), len(values))
         for place, group in enumerate(groups)
@@ -207,19 +203,14 @@ def of_groups(*groups: Episodes, spread: bool = False, share: bool = False) -> G
 LOPSIDED: Episodes = {seed: [float((seed * 7 + draw) % 5 - 2) for draw in range(1 + seed % 4)] for seed in range(20)}
 
 
-def test_means_count_every_episode_once() -> None:
+def test_means_and_volatility_count_every_episode_once() -> None:
     every = [one for values in LOPSIDED.values() for one in values]
-    found = of_groups(LOPSIDED)
-    assert found.mean[0] == pytest.approx(statistics.fmean(every))
-    assert found.n_seeds[0] == 20
-    assert found.low[0] < found.mean[0] < found.high[0]
-
-
-def test_volatility_is_the_deviation_of_all_episodes() -> None:
-    every = [one for values in LOPSIDED.values() for one in values]
-    found = of_groups(LOPSIDED, spread=True)
-    assert found.mean[0] == pytest.approx(statistics.pstdev(every))
-    assert 0 <= found.low[0] < found.mean[0] < found.high[0]
+    for spread, expected in ((False, statistics.fmean(every)), (True, statistics.pstdev(every))):
+        found = of_groups(LOPSIDED, spread=spread)
+        assert found["mean"][0] == pytest.approx(expected)
+        assert found["n_clusters"][0] == 20
+        assert found["low"][0] < found["mean"][0] < found["high"][0]
+        assert not spread or found["low"][0] >= 0
 
 
 def test_the_interval_is_that_of_whole_seeds() -> None:
@@ -228,7 +219,7 @@ def test_the_interval_is_that_of_whole_seeds() -> None:
     twice = {seed: values * 2 for seed, values in single.items()}
     more = {**single, **{seed + 100: values for seed, values in single.items()}}
     widths = of_groups(single, twice, more)
-    width = widths.high - widths.low
+    width = widths["high"] - widths["low"]
     assert width[1] == pytest.approx(width[0])
     assert width[2] < 0.8 * width[0]
 
@@ -236,17 +227,17 @@ def test_the_interval_is_that_of_whole_seeds() -> None:
 def test_shares_with_one_episode_a_seed_have_wilsons_interval() -> None:
     found = of_groups({seed: [float(seed < 3)] for seed in range(10)}, share=True)
     low, high = compute_wilson_interval(3, 10)
-    assert (found.low[0], found.high[0], found.kind[0]) == (pytest.approx(low), pytest.approx(high), "wilson")
+    assert (found["low"][0], found["high"][0], found["interval_kind"][0]) == (pytest.approx(low), pytest.approx(high), "wilson")
     several = of_groups({seed: [float(seed < 3), 1.0] for seed in range(10)}, share=True)
-    assert several.kind[0] == "t"
-    assert several.high[0] <= 1
+    assert several["interval_kind"][0] == "t"
+    assert several["high"][0] <= 1
 
 
 def test_without_seeds_that_differ_there_is_no_interval_and_the_reason_is_reported() -> None:
     few, alike = of_groups({1: [1.0], 2: [3.0]}), of_groups({seed: [2.0, -2.0] for seed in range(9)})
-    assert np.isnan([few.low[0], few.high[0], alike.low[0], alike.high[0]]).all()
-    assert few.reason[0] == "no interval: 2 seeds, at least 5 are needed"
-    assert (alike.mean[0], alike.reason[0], alike.kind[0]) == (0, ALIKE_SEEDS, None)
+    assert np.isnan([few["low"][0], few["high"][0], alike["low"][0], alike["high"][0]]).all()
+    assert few["reason"][0] == "no interval: 2 seeds, at least 5 are needed"
+    assert (alike["mean"][0], alike["reason"][0], alike["interval_kind"][0]) == (0, ALIKE_SEEDS, None)
 
 
 def test_seeds_that_share_requests_of_a_sampled_model_give_no_interval() -> None:
@@ -369,7 +360,7 @@ def mean(name: str, metric: str, episodes: EpisodeRows, *, spread: bool = False)
     counts = [(row["numerator"], row["denominator"]) for row in scores(name, metric, episodes) if row["status"] == "scored"]
     totals, sizes = (np.array(column, dtype=np.float64) for column in zip(*counts, strict=True))
     seeds = SeedSums(np.zeros(len(counts), dtype=np.int64), totals, totals**2, sizes, np.ones(len(counts)))
-    return float(group_means_of(seeds, np.array([spread]), np.array([False])).mean[0])
+    return float(group_means_of(seeds, np.array([spread]), np.array([False]))["mean"][0])
 
 
 def vector_value(fn: str, given: Mapping[str, Any]) -> Any:

@@ -75,12 +75,13 @@ def test_a_part_of_a_longer_command_is_none(text: str) -> None:
     assert isinstance(read_command(text, MOVES), Illegal)
 
 
-def test_a_number_that_goes_on_is_another_number() -> None:
+def test_a_number_that_goes_on_is_another_number_and_nothing_is_read_without_legal_commands() -> None:
     bids = ("bid 5", "bid 50")
     assert read_command("ACTION: bid 50", bids) == "bid 50"
     assert read_command("I bid 50.", bids) == "bid 50"
     assert read_command("I bid 5,0 or so", bids) == Illegal(NO_COMMAND, "unparsed")
     assert isinstance(read_command("ACTION: bid 50.5", bids), Illegal)
+    assert read_command("call", ()) == Illegal(NO_COMMAND, "unparsed")
 
 
 def test_commands_that_must_stand_alone_are_not_read_out_of_a_sentence() -> None:
@@ -88,10 +89,6 @@ def test_commands_that_must_stand_alone_are_not_read_out_of_a_sentence() -> None
     assert read_command("I will not fold", BETTING, single=("fold",)) == Illegal(NO_COMMAND, "unparsed")
     assert read_command("So be it.\nfold", BETTING, single=("fold",)) == "fold"
     assert read_command("ACTION: fold", BETTING, single=("fold",)) == "fold"
-
-
-def test_without_legal_commands_nothing_is_read() -> None:
-    assert read_command("call", ()) == Illegal(NO_COMMAND, "unparsed")
 
 
 @pytest.mark.parametrize(("text", "said"), CASES["spoken"])

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.judging.hidden_names import build_blinding, list_names_of_model
-from dtef_pipeline.preference.paired_source import build_paired_responses
-from dtef_pipeline.preference.pairing import build_blinded_pair, choose_shown_as_a, count_replaced_names
+from dtef_pipeline.preference.pairing import build_blinded_pair, build_paired_responses, choose_shown_as_a, count_replaced_names
 from dtef_pipeline.preference.votes import vote_pair
 from tests.made.shared_cases import cases_beside, shared
 from tests.made.voted import real_responses, responses, vectors
@@ -67,18 +66,15 @@ def test_scrubbing_is_what_a_naive_definition_says(text: str) -> None:
 def test_a_long_text_of_one_piece_is_scrubbed_in_no_time() -> None:
     names = build_blinding([f"name {place}" for place in range(60)] + ["name"])
     began = time.process_time()
-    for text in ("name" + " " * 100_000, "name-" * 20_000, "e\u0301" * 50_000):
+    for text in ("name" + " " * 50_000, "name-" * 10_000, "e\u0301" * 25_000):
         names.scrub(text)
     assert time.process_time() - began < 5
 
 
-def test_which_one_is_a_is_the_first_bit_of_the_hash() -> None:
+def test_which_one_is_a_is_the_first_bit_of_the_hash_and_texts_follow() -> None:
     for pair_id in ("p", "q", "r", "t"):
         first = int(hashlib.sha256(f"{pair_id}\ns".encode()).hexdigest()[0], 16)
         assert choose_shown_as_a(pair_id, "s") == ("right" if first >= 8 else "left")
-
-
-def test_the_texts_are_swapped_with_the_sides() -> None:
     left, right = sorted(responses(2), key=lambda one: one.response_id)
     pair = vote_pair(left, right)
     seen = {
@@ -96,7 +92,7 @@ def test_no_name_stands_in_what_is_served_of_the_real_pairs() -> None:
     leak = naive_leak([*every, *PEOPLE_SAY])
     both = [pair for pair in combinations(rows, 2) if pair[0].item_id == pair[1].item_id]
     assert len(both) == 5 * 59 * 58 / 2
-    for left, right in both[::20]:
+    for left, right in both[::60]:
         pair = build_blinded_pair(vote_pair(left, right), left, right, names, SALT)
         assert list(pair.serialize()) == ["pair_id", "prompt", "run_a", "run_b"]
     scrubbed = {names.scrub(text).text for row in rows for text in (row.text, row.prompt)}
@@ -129,13 +125,6 @@ def naive_leak(names: Iterable[str]) -> re.Pattern[str]:
 def test_everyday_words_are_names_only_where_they_are_written_as_names(text: str, expected: str | None) -> None:
     names = ["togethercomputer/redpajama", "cohere/command", "Cohere", "a", "anthropic/claude-opus-4"]
     assert build_blinding(names).scrub(text).text == (expected or text)
-
-
-def test_a_given_name_is_one_also_where_it_is_an_everyday_word() -> None:
-    assert (
-        build_blinding(["Together", "Command"]).scrub("They come together at her command.").text
-        == "They come [model] at her [model]."
-    )
 
 
 @pytest.mark.parametrize(("text", "expected"), CASES["names_of_a_stored_model_are_known_in_their_versions"])
@@ -199,14 +188,15 @@ def test_short_names_of_models_that_are_not_in_the_pair_stay(text: str) -> None:
     assert build_blinding([*names, *other]).add_pair_names(other).scrub(text).text == text
 
 
-def test_personas_are_hidden_however_short() -> None:
+def test_names_of_personas_and_given_names_are_hidden_and_labels_are_none() -> None:
     names = ["bo:v2", "bo", "Bo", *list_names_of_model("o3", "openai/o3")]
     assert build_blinding(names).add_pair_names(names).scrub("I, Bo, am o3; bold").text == "I, [model], am [model]; bold"
-
-
-def test_a_label_of_an_imported_file_takes_no_letter_out_of_texts() -> None:
-    names = ("A", "B", "7", "4.1")
-    assert build_blinding(names).add_pair_names(names).scrub("A text: B has 7 or 4.1") == ("A text: B has 7 or 4.1", 0)
+    labels = ("A", "B", "7", "4.1")
+    assert build_blinding(labels).add_pair_names(labels).scrub("A text: B has 7 or 4.1") == ("A text: B has 7 or 4.1", 0)
+    assert (
+        build_blinding(["Together", "Command"]).scrub("They come together at her command.").text
+        == "They come [model] at her [model]."
+    )
 
 
 def test_the_name_under_which_a_provider_serves_a_model_is_hidden() -> None:

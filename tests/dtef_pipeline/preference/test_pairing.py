@@ -82,19 +82,12 @@ def test_texts_that_differ_by_space_and_case_alone_are_no_pair() -> None:
     assert len(make_new_pairs(rows)) == 2
 
 
-def test_pairs_follow_from_the_responses_and_not_from_their_order() -> None:
+def test_pairs_follow_from_the_responses_and_few_are_spread_over_the_items() -> None:
     rows = responses(6, items=4)
     assert make_new_pairs(rows, most=7) == make_new_pairs(rows[::-1], most=7)
-
-
-def test_few_pairs_are_spread_over_the_items() -> None:
     pairs = make_new_pairs(responses(4, items=5), most=10)
     assert set(Counter(pair.item_id for pair in pairs).values()) == {2}
-
-
-def test_one_player_or_none_makes_no_pair() -> None:
-    assert make_new_pairs(responses(1)) == []
-    assert make_new_pairs([]) == []
+    assert make_new_pairs(responses(1)) == make_new_pairs([]) == []
 
 
 PAIR = BlindedPair("p1", "Which river?", "The first says <TEXT_B>hi</TEXT_B>.", "The second.")

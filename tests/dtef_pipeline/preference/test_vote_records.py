@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import BallotError, SourceError
-from dtef_pipeline.preference.response_lengths import compute_longer_share
 from dtef_pipeline.preference.vote_files import VoteColumns, read_votes
-from dtef_pipeline.preference.vote_fit import VoteSettings, fit_votes
+from dtef_pipeline.preference.vote_fit import VoteSettings, compute_longer_share, fit_votes
 from dtef_pipeline.preference.vote_records import (
     RECORD_FIELDS,
     build_response,
@@ -64,14 +63,12 @@ def test_a_line_whose_id_is_not_its_hash_is_refused() -> None:
         read_record(pair | {"left_id": pair["right_id"], "right_id": pair["left_id"]})
 
 
-@given(ANYTHING, st.sampled_from([*RECORD_FIELDS, "ballot"]), st.data())
-def test_whatever_arrives_is_reported_in_a_sentence(value: Any, kind: str, data: st.DataObject) -> None:
-    with pytest.raises(BallotError):
-        read_record(value)
+@given(ANYTHING, st.sampled_from([*RECORD_FIELDS, "ballot"]))
+def test_whatever_arrives_is_reported_in_a_sentence(value: Any, kind: str) -> None:
     fields = RECORD_FIELDS.get(kind, ("pair_id", "choice"))
-    whole = {"kind": kind, "schema": 1, **{name: data.draw(ANYTHING) for name in fields}}
-    with pytest.raises(BallotError):
-        read_record(whole)
+    for line in (value, {"kind": kind, "schema": 1, **dict.fromkeys(fields, value)}):
+        with pytest.raises(BallotError):
+            read_record(line)
 
 
 @pytest.mark.parametrize(
@@ -133,16 +130,13 @@ def test_real_votes_are_read_whole() -> None:
     assert [int((found.outcome == outcome).sum()) for outcome in (1, -1, 0)] == [973, 951, 1614]
 
 
-def test_columns_may_stand_in_any_order_beside_others(tmp_path: Path) -> None:
+def test_columns_may_stand_in_any_order_beside_others_and_an_empty_one_is_not_there(tmp_path: Path) -> None:
     found = read(tmp_path, "\ufeffnote,choice,right,left,reviewer_id,confidence\nx,tie,b,a,r1,5\n\n,B,b, a ,r2,1\n")
     assert found.players == ("a", "b")
     assert (found.left.tolist(), found.outcome.tolist()) == ([0, 0], [0, -1])
     assert found.reviewer_ids == ("r1", "r2")
     assert found.confidence is not None
     assert found.confidence.tolist() == [5, 1]
-
-
-def test_a_column_that_is_empty_throughout_is_not_there(tmp_path: Path) -> None:
     assert read(tmp_path, "left,right,choice,reviewer_id\na,b,A,\n").reviewer_ids is None
 
 

@@ -14,8 +14,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from dtef_pipeline.asking.asking_run import AskingRun
-from dtef_pipeline.asking.request import UnansweredCall
+from dtef_pipeline.asking.request import AskingRun, UnansweredCall
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.tables import CALL

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.asking.asking_run import AskingRun
+from dtef_pipeline.asking.request import AskingRun
 from dtef_pipeline.errors import BallotError, SourceError, StoreError
 from dtef_pipeline.preference.pairing import make_new_pairs
 from dtef_pipeline.preference.vote_records import RunManifest, build_response_record, record_line, request_record

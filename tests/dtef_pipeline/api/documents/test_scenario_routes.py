@@ -18,9 +18,8 @@ from dtef_pipeline.api.documents.document_history import SCENARIOS as SCENARIO_K
 from dtef_pipeline.api.documents.document_history import check_engine, import_documents
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.errors import SourceError
-from dtef_pipeline.games.document_lines import write_document_lines
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
-from dtef_pipeline.games.pack_files import check_manifest_engine, check_trial_game
+from dtef_pipeline.games.pack_files import check_manifest_engine, check_trial_game, write_document_lines
 from dtef_pipeline.games.packs import adapters, pack
 from resources.votes.game_documents import GameDocumentStore
 from tests.conftest import ROOT

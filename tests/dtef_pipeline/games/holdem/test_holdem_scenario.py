@@ -5,28 +5,39 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import combinations
 from statistics import stdev
 
 import pytest
 from pokerkit import Automation, BettingStructure, Deck, Mode, Opening, StandardHighHand, State, Street
 
 from dtef_pipeline.games.contract import Count, Illegal
-from dtef_pipeline.games.holdem.betting import (
+from dtef_pipeline.games.holdem.limit_holdem import (
     BET_SIZES,
     BETS_ALLOWED,
     BLINDS,
-    STACK,
+    HOLDEM_RANKS,
+    SORTED_DECK,
     HoldemAction,
     HoldemHand,
+    LimitHoldem,
     apply_command,
     compare_hands,
     compute_nets,
-    deal_new_hand,
+    count_outs,
+    find_median_lead,
+    has_made_hand,
+    is_weak_hand,
     list_allowed_commands,
+    load_starting_leads,
+    name_starting_hand,
+    normalise_betting_command,
+    of_manifest,
+    rate_starting_hand,
     shuffle_deck,
 )
-from dtef_pipeline.games.holdem.limit_holdem import LimitHoldem, normalise_betting_command, of_manifest
 from dtef_pipeline.games.manifest import read_manifest
+from dtef_pipeline.games.small_poker import Cards
 from tests.conftest import ROOT
 from tests.made.made_games import apply_commands, play_out
 from tests.made.shared_cases import cases, cases_beside
@@ -71,6 +82,7 @@ def walk(seed: int, choose: Callable[[HoldemHand, random.Random], str] | None = 
     return states
 
 
+STACK = 1000
 HOLE_CARDS, BOARD_CARDS = ((False, False), (), (), ()), (0, 3, 1, 1)
 SELDOM_FOLDS = {"fold": 1, "check": 4, "call": 6, "bet": 6, "raise": 6}
 AUTOMATIC = (
@@ -118,7 +130,7 @@ def pokerkit_does(state: State, command: str, hand: HoldemHand) -> None:
 
 def same_at_both_tables(seed: int, rng: random.Random) -> HoldemHand:
     """A random hand played at both tables, which agree in every state on whose turn it is, what is allowed, the chips and the board."""
-    hand = deal_new_hand(seed)
+    hand = limit_holdem().reset(seed)
     table = pokerkit_hand(hand)
     while hand.turn is not None:
         assert table.actor_index == 1 - hand.turn
@@ -243,19 +255,11 @@ class TestWhatIsCounted:
 
 
 class TestHowItEnds:
-    def test_a_seat_that_forfeits_loses_what_it_put_in(self) -> None:
+    def test_a_seat_that_forfeits_loses_what_it_put_in_and_at_the_limit_of_turns_nobody_wins(self) -> None:
         hand = after_commands(with_cards(*ROYAL), ["raise", "call"])
-        stopped = limit_holdem().stop_episode(hand, 1)
+        stopped, late = limit_holdem().stop_episode(hand, 1), limit_holdem().stop_episode(hand, None)
         assert (stopped.rewards, stopped.outcomes, stopped.flags) == ((4.0, -4.0), ("win", "loss"), ("forfeit",))
-
-    def test_at_the_limit_of_turns_nobody_wins(self) -> None:
-        stopped = limit_holdem().stop_episode(with_cards(*ROYAL), None)
-        assert (stopped.rewards, stopped.outcomes, stopped.flags) == ((0.0, 0.0), ("draw", "draw"), ("turn_limit",))
-
-    def test_the_default_is_check_else_fold(self) -> None:
-        hand = with_cards(*ROYAL)
-        assert limit_holdem().default(hand, 0) == "fold"
-        assert limit_holdem().default(apply_command(hand, "call"), 1) == "check"
+        assert (late.rewards, late.outcomes, late.flags) == ((0.0, 0.0), ("draw", "draw"), ("turn_limit",))
 
     def test_no_hand_reaches_the_limit_of_turns(self) -> None:
         def slowly(hand: HoldemHand, _: random.Random) -> str:
@@ -295,7 +299,7 @@ class TestBaselines:
         assert tight(after_commands(hand, ["check", "bet"]), 1, random.Random(1)) == facing
 
 
-HANDS = 150
+HANDS = 100
 
 
 def test_pokerkit_allows_the_same_and_pays_the_same_in_random_hands() -> None:
@@ -315,7 +319,7 @@ def test_pokerkit_allows_the_same_and_pays_the_same_in_random_hands() -> None:
 )
 def test_commands_that_are_not_allowed_are_refused(commands: list[str], command: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        apply_command(after_commands(deal_new_hand(1), commands), command)
+        apply_command(after_commands(limit_holdem().reset(1), commands), command)
 
 
 def test_decks_of_the_vectors() -> None:
@@ -348,3 +352,102 @@ def test_what_one_wins_the_other_loses_in_every_hand() -> None:
     hands = [won(seed, "random", "random") for seed in range(cases("votes", "poker_zero_sum")[0]["in"]["hands"])]
     assert all(first + second == 0 for first, second in hands)
     assert any(first for first, _ in hands)
+
+
+ALL_DEALS = 2_097_572_400
+"""Opponents' hands and boards for two cards: (50 over 2) x (48 over 5)."""
+
+
+def cards(text: str) -> Cards:
+    return tuple(text.split())
+
+
+@pytest.mark.parametrize(
+    ("own", "board", "is_weak", "why"),
+    [
+        ("2c 2d", "Ah Kh Qs", False, "a pair in the hand, however low"),
+        ("Ac 7d", "Kc Kh Qs Qd 2c", True, "both pairs are the board's"),
+        ("Ac 2d", "3h 4s 5c", False, "a straight from the ace"),
+        ("Ac 2d", "5h 6s 7c 8d 9h", True, "the straight is the board's"),
+        ("Ac 2d", "5h 9h Kh 3h Jh", True, "the flush is the board's"),
+        ("Ah 2c", "5h 9h Kh", False, "a flush draw of one own card"),
+        ("Ac 2c", "5h 9h Kh Jh", True, "the flush draw is the board's"),
+        ("Ah 2h", "5h 9h Kc 3s 7d", True, "no card comes after the river"),
+        ("9c 8d", "7h 5s Kc", True, "an inside straight draw has 4 outs"),
+        ("9c 7d", "8h 5s Jc", False, "two inside draws at once have 8 outs"),
+        ("Ac 2d", "3h 4s Kc", True, "a draw closed by the ace below has 4 outs"),
+        ("Ac Kd", "5h 6s 7c 8d", True, "the open draw is the board's alone"),
+    ],
+)
+def test_bets_with_less_than_a_pair_and_few_outs_are_bluffs(own: str, board: str, is_weak: bool, why: str) -> None:
+    assert is_weak_hand(cards(own), cards(board)) is is_weak, why
+
+
+def rank(card: str) -> int:
+    return HOLDEM_RANKS.index(card[0])
+
+
+def is_straight(five: Cards) -> bool:
+    ranks = sorted(map(rank, five))
+    return ranks in ([low + step for step in range(5)] for low in range(9)) or ranks == [0, 1, 2, 3, 12]
+
+
+def naively_long(own: Cards, others: Cards) -> bool:
+    """Whether any five cards with an own one among them are a straight or a flush."""
+    return any(
+        (is_straight(five) or len({card[1] for card in five}) == 1) and set(five) & set(own)
+        for five in combinations(own + others, 5)
+    )
+
+
+def naively_made(own: Cards, board: Cards) -> bool:
+    return any(own[place][0] == card[0] for place in (0, 1) for card in (*board, own[1 - place])) or naively_long(own, board)
+
+
+def naive_outs(own: Cards, board: Cards) -> int:
+    unseen = set(SORTED_DECK) - set(own + board)
+    return sum(naively_long(own, (*board, card)) for card in unseen)
+
+
+@pytest.mark.parametrize("size", [3, 4, 5])
+def test_a_naive_definition_agrees_on_random_boards(size: int) -> None:
+    rng = random.Random(size)
+    met = set()
+    for number in range(48):
+        pool = (
+            SORTED_DECK
+            if number % 2
+            else rng.sample(SORTED_DECK, 20)
+            if number % 4
+            else [card for card in SORTED_DECK if card[1] in "ch"]
+        )
+        dealt = tuple(rng.sample(list(pool), 2 + size))
+        own, board = dealt[:2], dealt[2:]
+        is_made = naively_made(own, board)
+        assert has_made_hand(own, board) is is_made, dealt
+        if not is_made and size < 5:
+            assert count_outs(own, board) == naive_outs(own, board), dealt
+        expected = not is_made and (size == 5 or naive_outs(own, board) < 8)
+        assert is_weak_hand(own, board) is expected, dealt
+        met.add(expected)
+    assert met == {True, False}
+
+
+def test_before_the_flop_84_of_169_hands_are_weak_and_the_median_is_not() -> None:
+    leads = load_starting_leads()
+    assert len(leads) == len(set(leads.values())) == 169
+    assert {name_starting_hand((one, other)) for one, other in combinations(SORTED_DECK, 2)} == set(leads)
+    assert sum(wins < find_median_lead() for wins in leads.values()) == 84
+    assert [hand for hand, wins in leads.items() if wins == find_median_lead()] == ["J6s"]
+    assert not is_weak_hand(cards("Ah Kd"), ())
+    assert is_weak_hand(cards("7h 2d"), ())
+
+
+def test_starting_hands_win_and_lose_alike_in_all_deals_together() -> None:
+    assert sum(rate_starting_hand(pair) for pair in combinations(SORTED_DECK, 2)) == 0
+
+
+@pytest.mark.parametrize(("own", "equity"), [("Ac Ad", 0.85204), ("7c 2d", 0.34584), ("3c 2d", 0.32303), ("2c 2d", 0.50334)])
+def test_equities_are_the_published_ones(own: str, equity: float) -> None:
+    """A hand's wins with half its ties, as books print them to four digits."""
+    assert 0.5 + rate_starting_hand(cards(own)) / ALL_DEALS / 2 == pytest.approx(equity, abs=6e-5)

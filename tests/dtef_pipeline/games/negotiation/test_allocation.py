@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Count, Illegal, list_baselines
-from dtef_pipeline.games.negotiation.allocation import of_manifest
-from dtef_pipeline.games.negotiation.bargain import TOTAL_VALUE, draw_values
-from dtef_pipeline.games.negotiation.referee import Fairness, find_proposal_fault, measure_fairness
+from dtef_pipeline.games.negotiation.allocation import TOTAL_VALUE, draw_values, of_manifest
+from dtef_pipeline.games.negotiation.proposals import Fairness, find_proposal_fault, measure_fairness
 from tests.made.made_games import apply_commands, play_out
 from tests.made.negotiations import a_bargain, an_allocation, shipped
 from tests.made.shared_cases import cases
@@ -50,7 +49,7 @@ def test_every_list_of_values_is_as_likely_as_any_other() -> None:
     assert all(120 < count < 280 for count in counts), "200 each, up to chance"
 
 
-def test_the_shared_example_ends_in_six_and_eight_points() -> None:
+def test_agreements_are_judged_by_points_and_envy() -> None:
     game = an_allocation()
     state = apply_commands(game, a_bargain(), TAKE_BOAT, ACCEPT)
     result = game.result(state)
@@ -63,9 +62,6 @@ def test_the_shared_example_ends_in_six_and_eight_points() -> None:
     assert measured["nash"].numerator == pytest.approx(6.9282, abs=1e-4)
     assert (measured["efficiency"].numerator, measured["pareto"].numerator, measured["envy"].numerator) == (1.0, 1, 0)
     assert game.encode_state(state)["referee"]["utility"] == {"A": 6, "B": 8}
-
-
-def test_a_lopsided_agreement_is_envied() -> None:
     game = an_allocation()
     state = apply_commands(game, a_bargain(), TAKE_ALL, ACCEPT)
     assert game.measure_seat(state, 1)["envy"] == Count(10)
@@ -74,7 +70,7 @@ def test_a_lopsided_agreement_is_envied() -> None:
     assert game.measure_seat(state, 0)["nash"] == Count(0.0)
 
 
-def test_without_agreement_nobody_gets_anything_and_no_division_is_judged() -> None:
+def test_without_agreement_or_after_a_forfeit_nobody_gets_anything() -> None:
     game = an_allocation()
     state = apply_commands(game, a_bargain(), *[TAKE_ALL] * 6)
     result = game.result(state)
@@ -85,9 +81,6 @@ def test_without_agreement_nobody_gets_anything_and_no_division_is_judged() -> N
     assert {"envy", "ef1", "jain", "pareto"}.isdisjoint(measured), "what was not observed is not 0"
     assert measured["utility_share"] == measured["nash"] == measured["efficiency"] == measured["agreement_rate"] == Count(0)
     assert measured["messages"] == Count(6)
-
-
-def test_who_forfeits_has_lost_and_nobody_gets_anything() -> None:
     stopped = an_allocation().stop_episode(a_bargain(), 1)
     assert (stopped.rewards, stopped.outcomes) == ((0.0, 0.0), ("no_agreement", "loss"))
 
@@ -247,15 +240,12 @@ def test_the_shared_proposals_are_rejected_with_their_reasons() -> None:
         ]
 
 
-def test_of_nothing_worth_anything_there_is_no_share_and_no_index() -> None:
+def test_of_nothing_worth_anything_there_is_no_share_and_a_division_must_be_whole() -> None:
     told = measure_fairness({"A": {"x": 0}, "B": {"x": 4}}, {"A": ["x"], "B": []})
     assert told.normalised == {"A": None, "B": 0.0}
     assert told.jain is None
     assert told.nash == 0
     assert measure_fairness({"A": {"x": 0}, "B": {"x": 0}}, {"A": ["x"]}).efficiency is None
-
-
-def test_a_division_that_is_none_is_rejected() -> None:
     with pytest.raises(ValueError, match="missing item"):
         measure_fairness({"A": {"x": 1, "y": 2}, "B": {"x": 1, "y": 2}}, {"A": ["x"], "B": []})
 

@@ -10,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.games.contract import Illegal
-from dtef_pipeline.games.negotiation.messages import (
+from dtef_pipeline.games.negotiation.proposals import (
     LONGEST_SHOWN_WORDS,
     NegotiationMessage,
+    NegotiationTable,
     clean_words,
     parse_message,
     quote_words,
+    read_message,
 )
-from dtef_pipeline.games.negotiation.proposals import NegotiationTable, read_message
 from tests.made.shared_cases import cases_beside
 
 CASES = cases_beside(__file__)

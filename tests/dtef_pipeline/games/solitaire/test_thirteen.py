@@ -13,19 +13,17 @@ import pytest
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Count, GameResult, Illegal
-from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
-from dtef_pipeline.games.solitaire.tableau import (
+from dtef_pipeline.games.manifest import read_manifest
+from dtef_pipeline.games.solitaire.thirteen import (
     CARDS,
     Tableau,
+    ThirteenState,
     apply_card_command,
+    count_commands_to_come,
     deal_tableau,
     explain_illegal_command,
-    list_legal_commands,
-)
-from dtef_pipeline.games.solitaire.thirteen import (
-    ThirteenState,
-    count_commands_to_come,
     find_solution,
+    list_legal_commands,
     normalise_cards_command,
     of_manifest,
 )
@@ -76,7 +74,7 @@ def test_of_120_deals_99_have_a_solution_of_18_to_34_commands(optima: dict[int, 
     assert (optima[0], optima[1]) == (None, 23)
 
 
-def test_the_search_finds_what_one_without_shortcuts_finds(optima: dict[int, int | None]) -> None:
+def test_the_search_finds_what_one_without_shortcuts_finds_and_a_solution_is_playable(optima: dict[int, int | None]) -> None:
     compared = 0
     for seed, steps in islice(optima.items(), 15):
         try:
@@ -85,6 +83,12 @@ def test_the_search_finds_what_one_without_shortcuts_finds(optima: dict[int, int
             continue
         compared += 1
     assert compared >= 4
+    for seed in [seed for seed, steps in optima.items() if steps is not None]:
+        table = deal_tableau(seed)
+        for command in find_solution(table) or ():
+            assert command in list_legal_commands(table)
+            table = apply_card_command(table, command)
+        assert table.is_solved
 
 
 def test_in_the_middle_of_a_game_too() -> None:
@@ -100,15 +104,6 @@ def test_in_the_middle_of_a_game_too() -> None:
         compared, solvable = compared + 1, solvable + (steps is not None)
     assert compared >= 10
     assert solvable >= 2
-
-
-def test_a_solution_is_playable_and_solves(optima: dict[int, int | None]) -> None:
-    for seed in [seed for seed, steps in optima.items() if steps is not None]:
-        table = deal_tableau(seed)
-        for command in find_solution(table) or ():
-            assert command in list_legal_commands(table)
-            table = apply_card_command(table, command)
-        assert table.is_solved
 
 
 def test_no_command_lowers_the_bound_by_more_than_itself() -> None:
@@ -130,19 +125,12 @@ def all_cards(table: Tableau) -> list[int]:
 
 def test_commands_stand_in_the_order_of_where_a_card_comes_from_and_goes_to() -> None:
     table = Tableau(0, ((3, 1), (5,), (4, 2), ()), (7,), (6, 4), 1)
-    assert list_legal_commands(table) == (
-        "move 1->foundation",
-        "move 1->c3",
-        "move 1->c4",
-        "move 2->c4",
-        "move 4->c2",
-        "move 4->c4",
-        "draw",
-    )
-
-
-def test_a_card_alone_in_its_column_does_not_go_to_an_empty_one() -> None:
-    assert list_legal_commands(Tableau(0, ((5,), (), (9, 8), ()), (), (), 0)) == ("move 8->c2", "move 8->c4")
+    moves = ("move 1->foundation", "move 1->c3", "move 1->c4", "move 2->c4", "move 4->c2", "move 4->c4", "draw")
+    assert list_legal_commands(table) == moves
+    alone = Tableau(0, ((5,), (), (9, 8), ()), (), (), 0)
+    assert list_legal_commands(alone) == ("move 8->c2", "move 8->c4"), "5 goes to no empty column"
+    empty_waste = Tableau(0, ((13, 1), (), (), ()), (), (), 1)
+    assert list_legal_commands(empty_waste)[-1] == "move 1->c4"
 
 
 def test_the_waste_becomes_the_stock_once_in_the_same_order() -> None:
@@ -155,10 +143,6 @@ def test_the_waste_becomes_the_stock_once_in_the_same_order() -> None:
         again = apply_card_command(again, "draw")
     assert again.waste == (8, 6, 1, 11)
     assert "recycle" not in list_legal_commands(again)
-
-
-def test_an_empty_waste_is_not_recycled() -> None:
-    assert list_legal_commands(Tableau(0, ((13, 1), (), (), ()), (), (), 1))[-1] == "move 1->c4"
 
 
 @pytest.mark.parametrize(
@@ -250,18 +234,12 @@ def test_shared_cases_of_illegal_commands() -> None:
         assert found.reason.startswith(case["out"]["why"]), case["id"]
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"turn_limit": 59}, "solitaire/thirteen: turn_limit: got 59; allowed: 60 or more"),
-    ],
-)
-def test_a_manifest_that_the_game_cannot_follow_is_refused(changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        of_manifest(ScenarioManifest.model_validate({**MANIFEST.model_dump(), **changed}))
+def test_a_manifest_that_ends_before_the_game_is_refused() -> None:
+    with pytest.raises(ConfigError, match="solitaire/thirteen: turn_limit: got 59; allowed: 60 or more"):
+        of_manifest(MANIFEST.model_copy(update={"turn_limit": 59}))
 
 
-def test_a_player_sees_the_table_and_no_card_of_the_stock() -> None:
+def test_a_player_sees_the_table_and_no_card_of_the_stock_before_the_recycle() -> None:
     assert GAME.observation(played(1, "move 12->c1", "draw"), 0).splitlines() == [
         "Foundation: empty",
         "c1: 9 13 12",
@@ -273,9 +251,6 @@ def test_a_player_sees_the_table_and_no_card_of_the_stock() -> None:
         "Recycle: still possible once",
         "Commands so far: 2 of 60",
     ]
-
-
-def test_after_the_recycle_the_stock_is_known_and_shown() -> None:
     seen = GAME.observation(played(1, *["draw"] * 5, "recycle", "draw"), 0)
     assert "Stock: 5 2 10 3, all seen before; the first is drawn next\nRecycle: done" in seen
 
@@ -286,9 +261,6 @@ def test_a_hint_is_reported_with_the_next_observation_and_costs_no_step() -> Non
     assert GAME.observation(state, 0).endswith(f"Hint: {first} begins a shortest solution")
     assert (state.steps, state.hints) == (0, 1)
     assert "Hint" not in GAME.observation(GAME.step(state, 0, first), 0)
-
-
-def test_a_hint_says_when_nothing_helps() -> None:
     assert played(0, "hint").hint == "nothing solves the game from here"
     late = ThirteenState(GAME.reset(1).table, GAME.reset(1).table, steps=38)
     assert GAME.step(late, 0, "hint").hint == "nothing solves the game within the commands that are left: it takes 23"
