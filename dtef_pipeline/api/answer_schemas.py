@@ -55,11 +55,15 @@ class RowBody(AnswerBody):
     """A part of a response whose members are columns of a table, with the table's descriptions, and its own members."""
 
     @classmethod
-    def select_columns(cls, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the columns as JSON values; null if the row lacks one."""
+    def list_columns(cls) -> tuple[str, ...]:
         columns = cls.model_config["json_schema_extra"]
         assert isinstance(columns, TableColumns)
-        return {name: convert_to_json(row.get(name)) for name in columns.names}
+        return columns.names
+
+    @classmethod
+    def select_columns(cls, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the columns as JSON values; null if the row lacks one."""
+        return {name: convert_to_json(row.get(name)) for name in cls.list_columns()}
 
 
 def convert_to_json(value: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.api.answer_schemas import RowBody, convert_to_json
+from dtef_pipeline.api.answer_schemas import convert_to_json
 from dtef_pipeline.api.results.result_routes import RunResponse
 from dtef_pipeline.api.results.run_context import OutcomeCounts, RunContext, Unit, UsageTotals, count_by_group, format_remarks
 from dtef_pipeline.boards.costs import count_calls_once, sum_usage
@@ -54,6 +54,8 @@ class FamilyResults:
     """Columns included in every metric of the run."""
     trace_columns: tuple[str, ...] = ("request_key",)
     """Columns of the id of a trace."""
+    traced_tables: Mapping[str, str] = {}
+    """The tables whose rows about an answer are part of its trace, by member; empty: the table of scores."""
 
     def __init__(self, run: RunContext) -> None:
         self.run, self.family = run, FAMILY_BY_NAME[run.evaluation.family]
@@ -64,6 +66,7 @@ class FamilyResults:
         )
         in_partitions = (source.table for source in self.family.calls.tables if source.table not in ANCHOR_TABLES)
         self.call_tables = self.call_tables or tuple(in_partitions)
+        self.traced_tables = self.traced_tables or {"scores": self.family.scores_table}
 
     @property
     def source_tables(self) -> tuple[str, ...]:
@@ -213,26 +216,28 @@ class FamilyResults:
         return self.build_trace(answers) if answers else None
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
-        """Build a trace. `answers`: the rows based on the response."""
-        return self.response_of(answers) | {
-            "scores": [
-                convert_to_json(score) for row in answers for score in self.find_related_rows(row, self.family.scores_table)
-            ]
-        }
-
-    def response_of(self, answers: Sequence[Row]) -> Row:
-        """Return the response part of a trace. Usage is in one of the rows that share the response."""
+        """Build a trace from the rows based on the response. Usage is in one of the rows that share it."""
         row = max(answers, key=lambda answer: answer["prompt_tokens"] or 0)
         members = {"status": row["call_status"], "text": row["response"], "reason": row["error"]}
-        return RunResponse.select_columns(row) | members
+        return RunResponse.select_columns(row) | members | self.list_related_members(answers)
 
-    def list_related_bodies(self, row: Mapping[str, Any], table: str, body: type[RowBody]) -> list[Row]:
-        """Return the rows of another table about the same answer, as JSON values."""
-        return [body.select_columns(entry) for entry in self.find_related_rows(row, table)]
+    def list_related_members(self, answers: Sequence[Row]) -> dict[str, list[Row]]:
+        """Return the members of a trace with rows of other tables about the same answers, as JSON values."""
+        columns = RunResponse.list_columns()
+        return {
+            member: [
+                {name: value for name, value in row.items() if name not in columns}
+                for row in map(convert_to_json, self.find_related_rows(answers, table))
+            ]
+            for member, table in self.traced_tables.items()
+        }
 
-    def find_related_rows(self, row: Mapping[str, Any], table: str) -> list[Row]:
-        """Return the rows of another table about the same answer."""
-        return [entry for entry in self.run.rows(table).to_pylist() if self.name_of(entry) == self.name_of(row)]
+    def find_related_rows(self, answers: Sequence[Row], table: str) -> list[Row]:
+        """Return the rows of another table about the same answers."""
+        key, names = self.answer_keys[0], set(map(self.name_of, answers))
+        rows = self.run.rows(table)
+        rows = rows.filter(is_in(rows[key], {row[key] for row in answers}))
+        return [row for row in rows.to_pylist() if self.name_of(row) in names]
 
 
 def _compute_mean(rows: Sequence[Row]) -> Row:

@@ -26,9 +26,6 @@ from dtef_pipeline.api.results.run_context import RunContext, UsageTotals, build
 from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.errors import UnknownEvaluation
 from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
-from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_SCORES
-from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_POINTS
-from dtef_pipeline.survey.tables import SCORES
 from dtef_pipeline.tables import CALL
 from resources.evaluations.evaluation_counts import round_dollars
 
@@ -85,72 +82,22 @@ class RunResponse(_RunTrace):
     """Why there is no response."""
 
 
-class PredictedQuestion(RowBody):
-    """A question that the response answers: the values read, and its score."""
+class ItemTrace(RunResponse):
+    """A response with its rows in other tables of the family, without the columns that it has itself."""
 
-    model_config = describe_row(
-        SCORES,
-        ("question_id", "condition", "context_level", "status", "reason", "metric", "score", "predicted"),
-    )
-
-    prompt_id: str | None
-    """Hash of everything sent to the model, and of the target."""
+    scores: list[dict[str, Any]]
+    """Its scores: per question, item and metric, or per criterion."""
 
 
-class SurveyTrace(RunResponse):
-    """A response to a prompt of a survey, which may ask several questions."""
+class JudgedTrace(ItemTrace):
+    """A response that judges may have judged."""
 
-    questions: list[PredictedQuestion]
-
-
-class QaItemScore(RowBody):
-    """The score of the response to an item on one metric."""
-
-    model_config = describe_row(QA_SCORES, ("metric", "measured_by", "status", "value", "score", "reason"))
+    judgements: list[dict[str, Any]]
+    """The judges' verdicts."""
 
 
-class QaItemJudgement(RowBody):
-    """A judge's verdict on the response to an item."""
-
-    model_config = describe_row(QA_JUDGEMENTS, ("evaluator", "judge_model", "score", "reason", "explanation"))
-
-
-class AnsweredItem(AnswerBody):
-    """An item that the response answers."""
-
-    item_id: str
-    condition: str
-    """Condition of the request."""
-    scores: list[QaItemScore]
-    judgements: list[QaItemJudgement]
-
-
-class QaTrace(RunResponse):
-    """A response to questions with expected answers."""
-
-    items: list[AnsweredItem]
-
-
-class RubricPoint(RowBody):
-    """A criterion of the response: the consensus of its judges, or the result of its function."""
-
-    model_config = describe_row(
-        RUBRIC_POINTS,
-        ("block", "path", "position", "kind", "weight", "score", "reason", "explanation"),
-    )
-
-
-class RubricVerdict(RowBody):
-    """One judge's verdict on a criterion of the response."""
-
-    model_config = describe_row(
-        RUBRIC_JUDGEMENTS,
-        ("block", "path", "position", "judge", "judge_draw", "class", "score", "reason", "reflection"),
-    )
-
-
-class RubricTrace(RunResponse):
-    """A response to a prompt of a blueprint."""
+class RubricTrace(JudgedTrace):
+    """A response to a prompt of a blueprint. Scores and judgements are empty if other judges have judged since."""
 
     prompt: str
     """Id of the prompt, unique within its blueprint."""
@@ -158,22 +105,11 @@ class RubricTrace(RunResponse):
     """Place of the system prompt in the prompt's list, from 0."""
     transcript: list[ConversationMessage] | None
     """The whole conversation, with requests and responses."""
-    points: list[RubricPoint]
-    """Null if other judges have judged since; see `remark`."""
-    judgements: list[RubricVerdict]
-    """Likewise."""
     remark: str | None
-    """Why there are no points: other judges have judged the response since. Null: the verdicts of its own judges exist."""
+    """Why there are no scores: other judges have judged the response since. Null: the verdicts of its own judges exist."""
 
 
-class ItemTrace(RunResponse):
-    """A response of another family."""
-
-    scores: list[dict[str, Any]]
-    """Its rows in the family's table of scores."""
-
-
-TraceBody = GameTrace | SurveyTrace | QaTrace | RubricTrace | ItemTrace
+TraceBody = GameTrace | RubricTrace | JudgedTrace | ItemTrace
 """By the family of the run."""
 
 

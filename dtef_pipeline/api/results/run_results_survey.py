@@ -19,7 +19,6 @@ from dtef_pipeline.api.results.family_results import (
     filter_models,
     is_in,
 )
-from dtef_pipeline.api.results.result_routes import PredictedQuestion
 from dtef_pipeline.api.results.run_context import Unit, format_other_answers
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.survey.boards.board_rows import BOARD_SOURCES, compute_board
@@ -129,18 +128,6 @@ class SurveyResults(FamilyResults):
         """Read columns of the scores, without questions that define the segment itself."""
         rows = self.run.rows("scores", [*self.setting_columns, *columns, str(KEYS.left_out)])
         return rows.filter(pc.invert(rows[KEYS.left_out]))
-
-    def build_trace(self, answers: Sequence[Row]) -> Row:
-        """Build the response, with the values read and the score of each question that it answers."""
-        scores = filter_models(self.run.rows("scores"), {answers[0]["model"]}).to_pylist()
-        by_name = {self.name_of(score): score for score in scores}
-        named = ("question_id", "condition", "context_level")
-        questions = [
-            PredictedQuestion.select_columns({**by_name.get(self.name_of(row), {}), **{name: row[name] for name in named}})
-            | {"prompt_id": row["prompt_id"]}
-            for row in answers
-        ]
-        return self.response_of(answers) | {"questions": questions}
 
 
 def _describe_unread_answers(statuses: Counter[str]) -> str | None:

@@ -170,9 +170,9 @@ def test_a_trace_of_a_question_says_why_there_is_no_answer(answered: Answered) -
     trace = told(client, f"{run_path(evaluation)}/traces/{key_of('m', 'law/4')}")
     answered = told(client, f"{run_path(evaluation)}/traces/{key_of('m', 'law/0')}")
     assert (trace["status"], trace["text"], trace["reason"]) == ("error", None, "the server is gone")
-    assert trace["items"][0]["scores"][0]["score"] is None
+    assert trace["scores"][0]["score"] is None
     assert (answered["text"], answered["prompt_id"], answered["cost_usd"]) == ("The answer is law/0", "p", 0.5)
-    assert answered["items"][0]["scores"][0]["score"] == pytest.approx(1)
+    assert answered["scores"][0]["score"] == pytest.approx(1)
 
 
 @pytest.mark.parametrize("family", ANSWER_AND_BATTERY_COLUMNS)

@@ -336,7 +336,7 @@ def test_judgements_by_others_are_no_results_of_the_run(tmp_path: Path, asked: d
     assert {(said or "") in (one["reason"] or "") for one in body["metrics"]} == {True}
     with client_in(tmp_path, "operator") as client:
         trace = client.get(body["traces"][0]).json()
-    assert ([] == trace["points"] == trace["judgements"]) == (said is not None)
+    assert ([] == trace["scores"] == trace["judgements"]) == (said is not None)
 
 
 def test_scores_by_others_are_no_results_of_the_run(tmp_path: Path) -> None:
