@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, StringConstraints
 
 from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, RowBody, describe_row
-from dtef_pipeline.api.plans.plan import validate_snapshot
+from dtef_pipeline.api.plans.plan import SnapshotName
 from dtef_pipeline.documents import Part
 from dtef_pipeline.preference.paired_source import OTHER_TOOLS
 from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
@@ -86,7 +86,7 @@ class PairRequest(Part):
     """Patterns of partitions; empty: all."""
     models: Annotated[list[_Pattern], Field(max_length=100)] = []
     """Names of models; empty: all."""
-    snapshot: Annotated[str, AfterValidator(validate_snapshot)] = "base"
+    snapshot: SnapshotName = "base"
     baselines: Annotated[bool, Field(strict=True)] = False
     max_pairs: _Count | None = None
     per_item: _Count | None = None
