@@ -26,7 +26,7 @@ from dtef_pipeline.drift.models import JudgedPanel, build_pair_codes, choose_pan
 from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.shared_shift import Scores, compute_shared_shift
-from dtef_pipeline.drift.snapshots import Snapshot, build_panels
+from dtef_pipeline.drift.history import Snapshot, build_panels
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.survey.drift_subject import SUBJECT
 

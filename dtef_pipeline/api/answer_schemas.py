@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 from pydantic import ConfigDict, Field
 
-from dtef_pipeline.member_docstrings import DescribedMembers
+from dtef_pipeline.documents import DescribedMembers
 from dtef_pipeline.preference.paired_source import OTHER_TOOLS
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.json_values import simplify_value

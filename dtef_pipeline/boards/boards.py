@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.asking.models import COMPUTED
-from dtef_pipeline.boards.board_subject import BoardSubject, Codes, Noise
+from dtef_pipeline.boards.cells import BoardSubject, Codes, Noise
 from dtef_pipeline.boards.cells import BoardOptions, identify, load_cells, load_scores_by_metric, require_current_scores
 from dtef_pipeline.boards.intervals import board_intervals
 from dtef_pipeline.errors import ConfigError

@@ -9,12 +9,36 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.boards.families import BETTER, OTHER, WORSE
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.differences import MARGIN, Codes, Floats, compute_paired_statistics, remove_rounding, verdicts
 from dtef_pipeline.statistics.multiplicity import holm
-from dtef_pipeline.statistics.products import product
 from dtef_pipeline.tables import COMPARISONS
+from functools import cache
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from dtef_pipeline.asking.models import is_computed
+from dtef_pipeline.boards.cells import BoardSubject
+from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE, holm
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from dtef_pipeline.boards.item_means import codes, describe_few_clusters
+from dtef_pipeline.keys import MODEL
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes, Floats
+from dtef_pipeline.statistics.differences import MARGIN
 
 EQUIVALENT, UNDECIDED = "equivalent", "undecided"
 
@@ -123,3 +147,177 @@ def sort_by_difference(pairs: pd.DataFrame, boards: tuple[str, ...] = ()) -> pd.
     order = [*boards, "difference", *(name for name in (*MODEL, *OTHER) if name in pairs)]
     rows = pairs.sort_values(order, ascending=[name != "difference" for name in order], ignore_index=True)
     return rows[[name for name in dict.fromkeys((*boards, *COMPARISONS.names)) if name in rows]]
+
+
+Floating = TypeVar("Floating", bound=np.floating)
+
+
+def product(left: npt.NDArray[Floating], right: npt.NDArray[Floating]) -> npt.NDArray[Floating]:
+    """Return `left` @ `right`, (..., rows, inner) and (..., inner, columns), computed by the BLAS in the calling thread."""
+    _use_one_thread()
+    return np.asarray(left @ right)
+
+
+@cache
+def _use_one_thread() -> None:
+    """Limit the BLAS of this process to one thread from now on.
+
+    Its threads wait for each other at every product, which on a busy machine takes many times as long as multiplying; and the last digits
+    of single-precision products depend on the number of threads, so an interval would depend on the machine.
+    """
+    threadpool_limits(limits=1, user_api="blas")
+
+
+OTHER = ("other_model", "other_variant")
+AMONG_MODELS, OF_REFERENCE, OF_BASELINES = "models", "reference", "baselines"
+COMPARED_FAMILIES = (OF_REFERENCE, AMONG_MODELS, OF_BASELINES)
+"""In the order in which they are shown."""
+BETTER, WORSE, ALIKE, UNTESTED = "better", "worse", "no clear difference", "not tested"
+_IN_WORDS = {
+    BETTER: "this model is better",
+    WORSE: "the other model is better",
+    ALIKE: "no difference is found",
+    UNTESTED: "nothing can be tested",
+}
+
+
+def add_families(table: pd.DataFrame, options: BoardOptions) -> pd.DataFrame:
+    """Add the columns `adjusted_over`, `p_adjusted`, `verdict`, `parsed_p_adjusted`, `parsed_verdict`; `parsed_note` says where verdicts differ.
+
+    `table`: as in `compare_all_pairs`, with all settings. p is adjusted by Holm over the rows of a family in the same setting;
+    a verdict follows from the adjusted p and SIGNIFICANCE.
+    """
+    sides = [table[name].astype(str) for name in ("model_variant", "other_variant")]
+    is_first_computed, is_other_computed = (side.map(is_computed).astype(bool) for side in sides)
+    is_of_reference = (sides[0] == options.subject.reference) | (sides[1] == options.subject.reference)
+    cases = [~is_first_computed & ~is_other_computed, (is_first_computed ^ is_other_computed) & is_of_reference]
+    names = np.select(cases, [AMONG_MODELS, OF_REFERENCE], OF_BASELINES).astype(object)
+    result = table.assign(adjusted_over=names)
+    groups = [result["adjusted_over"], *(table[name].astype(str) for name in options.subject.keys.asked)]
+    for p, adjusted, difference, verdict in (
+        ("p", "p_adjusted", "difference", "verdict"),
+        ("parsed_p", "parsed_p_adjusted", "parsed_difference", "parsed_verdict"),
+    ):
+        result[adjusted] = table[p].astype(np.float64).groupby(groups).transform(lambda values: holm(values))
+        words = np.where(result[difference] > 0, BETTER, np.where(result[difference] < 0, WORSE, ALIKE))
+        words = np.where(result[adjusted] < SIGNIFICANCE, words, ALIKE)
+        result[verdict] = np.where(result[adjusted].isna(), UNTESTED, words).astype(object)
+    # Rows of which all was read say one thing, whatever p of other rows is adjusted with theirs.
+    all_read = (result["n_parsed_pairs"] == result["n_pairs"]) & (result["parsed_p"] == result["p"])
+    for column in ("parsed_p_adjusted", "parsed_verdict"):
+        result[column] = result[column].mask(all_read, result[column.removeprefix("parsed_")])
+    return result.assign(parsed_note=describe_disagreement(result, options.subject, "both answered readably", _IN_WORDS))
+
+
+def describe_disagreement(table: pd.DataFrame, subject: BoardSubject, where: str, words: Mapping[str, str]) -> list[str]:
+    """Return, for each row, a note if the verdict of parsed scores differs from the policy's; empty if they agree or are unknown.
+
+    `table` has `verdict`, `parsed_verdict` and, as `parsed_note`, why parsed scores have no verdict (null if not examined). `where`
+    describes the cells with parsed scores, and `words` states their verdicts.
+    """
+    credits = [score for score in subject.credits.values() if score is not None]
+    policy = f"by the published policy, which gives unread responses {min(credits):g} to {max(credits):g}"
+    notes = []
+    for verdict, parsed_verdict, note in zip(table["verdict"], table["parsed_verdict"], table["parsed_note"], strict=True):
+        if verdict == parsed_verdict or pd.isna(note) or pd.isna(verdict):
+            notes.append("")
+            continue
+        reason = f" ({note})" if note else ""
+        notes.append(f"{verdict} {policy}; on the pairs that {where}: {words.get(parsed_verdict, parsed_verdict)}{reason}")
+    return notes
+
+
+class BoardGrid(NamedTuple):
+    """The items of one board and the models with a score for any."""
+
+    keys: dict[str, str]
+    """The values that identify the board, by column."""
+    rows: pd.DataFrame
+    """(models,): model and model_variant, in the order of the text."""
+    means: Floats
+    """(items, models), each the mean over the draws that have a score; NaN: none. Items are in the order of their clusters, then of the text."""
+    unit: Codes
+    """(items,): equal for items of one cluster, from 0, rising."""
+    noun: str
+    """The name of such a group: `cluster`, or `item` if each item is its own."""
+    scope: str = ""
+    """What intervals cover, in words, if there are too few clusters and items are taken as independent."""
+
+    def n_units(self) -> Codes:
+        """Return (models,), the number of units in which each has a score."""
+        starts = np.flatnonzero(np.diff(self.unit, prepend=-1))
+        return np.asarray((np.add.reduceat(~np.isnan(self.means), starts, axis=0, dtype=np.int64) > 0).sum(axis=0))
+
+
+def iterate_board_grids(scores: pa.Table, names: Sequence[str]) -> Iterator[BoardGrid]:
+    """Yield a grid for each combination of `names` with a score, in order of first occurrence.
+
+    `scores`: rows with `item_id`, `cluster`, `score`, `model`, `model_variant` and the columns of `names`.
+    """
+    score = scores["score"].cast(pa.float64()).to_numpy()
+    places = np.flatnonzero(~np.isnan(score))
+    scores, score = scores.take(pa.array(places)), score[places]
+    group, first = codes(scores, names)
+    item, cluster, model = (_rank_texts(scores, columns) for columns in (["item_id"], ["cluster"], MODEL))
+    labels = scores.select(list(MODEL)).to_pandas().astype(str)
+    named = scores.select(list(names)).take(pa.array(first)).to_pylist()
+    order = np.argsort(group, kind="stable")
+    for keys, rows in zip(named, np.split(order, np.flatnonzero(np.diff(group[order])) + 1), strict=False):
+        yield _build_board_grid(keys, item[rows], cluster[rows], model[rows], score[rows], labels.iloc[rows])
+
+
+def _build_board_grid(
+    named: dict[str, str], item: Codes, cluster: Codes, model: Codes, score: Floats, labels: pd.DataFrame
+) -> BoardGrid:
+    items, first_of_item, place = np.unique(item, return_index=True, return_inverse=True)
+    models, first_of_model, column = np.unique(model, return_index=True, return_inverse=True)
+    shape = (len(items), len(models))
+    flat = place * shape[1] + column
+    counts = np.bincount(flat, minlength=len(items) * shape[1])
+    sums = np.bincount(flat, score, len(counts))
+    means = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0).reshape(shape)
+    item_clusters = cluster[first_of_item]
+    n_clusters = len(np.unique(item_clusters))
+    several = MIN_CLUSTERS <= n_clusters < len(items)
+    order = np.argsort(item_clusters, kind="stable") if several else np.arange(len(items))
+    unit = np.unique(item_clusters[order], return_inverse=True)[1] if several else order
+    rows = labels.iloc[first_of_model].reset_index(drop=True)
+    note = describe_few_clusters(n_clusters) if n_clusters < len(items) else ""
+    return BoardGrid(named, rows, means[order], unit.astype(np.int64), "cluster" if several else "item", note)
+
+
+def _rank_texts(rows: pa.Table, names: Sequence[str]) -> Codes:
+    """Return (rows,) the rank of each row's text among the distinct sorted texts, regardless of the order of the rows."""
+    number, first = codes(rows, names)
+    labels = rows.select(list(names)).take(pa.array(first)).to_pandas().astype(str)
+    order = labels.sort_values(list(names)).index.to_numpy()
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[number]
+
+
+_MAX_UNITS = 1_000
+"""Number of units above which they are grouped into that many lots, each a cluster, to bound memory and time."""
+
+
+def compare_boards(scores: pa.Table, boards: tuple[str, ...], *, margin: float = MARGIN) -> pd.DataFrame:
+    """Return one row per two model variants of a board that share an item, better one first, largest difference first; see COMPARISONS.
+
+    `scores`: as in `iterate_board_grids`, of one snapshot per partition; `boards`: columns that identify boards. A model's score for an
+    item is the mean over its draws; `difference` is the mean over shared items. Intervals (95 %) and `p` take clusters as independent, or
+    items if there are fewer than 5 clusters or each item is its own. `p_adjusted` is adjusted over all pairs of the board (Holm 1979). The
+    verdict is that of `compare_models`, but always undecided with 2 to 4 clusters, because their items do not represent others.
+    """
+    tables = [compare_grid(grid, margin).assign(**grid.keys) for grid in iterate_board_grids(scores, boards)]
+    parts = [part for part in tables if len(part)]
+    return sort_by_difference(pd.concat(parts, ignore_index=True), boards) if parts else pd.DataFrame()
+
+
+def compare_grid(grid: BoardGrid, margin: float = MARGIN) -> pd.DataFrame:
+    """Apply `compare_models` to one board."""
+    statistics = compare_models(grid.rows, grid.means, grid.unit % _MAX_UNITS, noun=grid.noun, margin=margin)
+    if not grid.scope or not len(statistics):
+        return statistics
+    is_open = (statistics["note"] == "") & statistics["low"].notna()
+    note = statistics["note"].mask(is_open, f"{grid.scope}, so the verdict stays open")
+    return statistics.assign(verdict=UNDECIDED, note=note)

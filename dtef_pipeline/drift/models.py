@@ -37,7 +37,7 @@ from dtef_pipeline.drift.paired import Paired, pair_with_baseline
 from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions, list_names
 from dtef_pipeline.drift.shared_shift import Scores, SharedShift, compute_shared_shift
-from dtef_pipeline.drift.snapshots import Comparable, Items, Snapshot, build_panels, grid, parse_rate
+from dtef_pipeline.drift.history import Comparable, Items, Snapshot, build_panels, grid, parse_rate
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES, PARTITION_DRIFT

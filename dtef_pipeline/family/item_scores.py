@@ -12,7 +12,7 @@ from dtef_pipeline.asking.snapshot_order import order_in
 from dtef_pipeline.boards.cuts import stack_cuts
 from dtef_pipeline.boards.item_board import encode_columns, rank_item_board, select_latest_rows
 from dtef_pipeline.boards.mean_columns import ITEM_BOARD_COLUMNS
-from dtef_pipeline.boards.paired_items import compare_boards
+from dtef_pipeline.boards.pairs import compare_boards
 from dtef_pipeline.keys import Space
 from dtef_pipeline.tables import (
     ANSWERED_AT_FIELD,

@@ -19,7 +19,7 @@ from pydantic import Field, StringConstraints, model_validator
 from dtef_pipeline.boards.cuts import stack_cuts
 from dtef_pipeline.boards.item_board import add_coverage, build_means_frame, explain_unranked, has_enough, rank_boards
 from dtef_pipeline.boards.item_means import codes, compute_pass_rates
-from dtef_pipeline.boards.paired_items import compare_boards
+from dtef_pipeline.boards.pairs import compare_boards
 from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL

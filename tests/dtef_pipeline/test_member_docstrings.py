@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from dtef_pipeline.documents import Part
-from dtef_pipeline.member_docstrings import member_docstrings
+from dtef_pipeline.documents import member_docstrings
 
 
 class Inner(Part):

@@ -15,7 +15,7 @@ import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.boards.cells import BoardOptions, has_table
-from dtef_pipeline.boards.families import describe_disagreement
+from dtef_pipeline.boards.pairs import describe_disagreement
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios
 from dtef_pipeline.statistics.differences import (

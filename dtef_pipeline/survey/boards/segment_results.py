@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.boards.board_subject import Deviations
+from dtef_pipeline.boards.cells import Deviations
 from dtef_pipeline.boards.intervals import clip_to_unit
 from dtef_pipeline.statistics.cluster_robust import Estimates, estimate_ratios
 from dtef_pipeline.statistics.differences import Codes, sum_by_cluster

@@ -26,7 +26,7 @@ from dtef_pipeline.family.run_settings import (
     run_config,
     setting,
 )
-from dtef_pipeline.member_docstrings import member_docstrings
+from dtef_pipeline.documents import member_docstrings
 from dtef_pipeline.survey.blueprint.options import CONDITION_WORDS, FORMATS, TASKS
 from dtef_pipeline.survey.settings import SurveySettings
 from dtef_pipeline.survey.tables import METRICS
