@@ -144,8 +144,7 @@ def library_roll_ups_pass(survey: Path, round_id: str) -> None:
     import pandas as pd
     import pyarrow as pa
 
-    from dtef_pipeline.boards.cells import TARGETS
-    from dtef_pipeline.boards.cells import copy_into_memory
+    from dtef_pipeline.boards.cells import TARGETS, copy_into_memory
     from dtef_pipeline.survey.boards.board_rows import BOARD_SOURCES, TEXT_COLUMNS
     from dtef_pipeline.survey.boards.question_links import build_question_batteries
     from dtef_pipeline.survey.keys import KEYS

@@ -5,30 +5,25 @@ panel.yaml:3: drift.baseline: got 1; allowed: 2 or more
 
 from __future__ import annotations
 
+import ast
 import copy
 import functools
+import inspect
 import json
 import re
+import textwrap
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import cache
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, model_validator
+from pydantic_core import CoreSchema
 
 from dtef_pipeline.errors import ConfigError
-import ast
-import inspect
-import textwrap
-from collections.abc import Mapping
-from functools import cache
-from itertools import pairwise
-from typing import Any
-
-from pydantic import BaseModel, GetJsonSchemaHandler
-from pydantic_core import CoreSchema
 
 
 class DescribedMembers(BaseModel):

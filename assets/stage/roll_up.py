@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from assets.stage.resources import Store
 from dtef_pipeline.boards.boards import BoardEvidence, load_evidence
-from dtef_pipeline.boards.cells import TARGETS, BoardOptions
-from dtef_pipeline.boards.cells import copy_into_memory, open_memory_copy
+from dtef_pipeline.boards.cells import TARGETS, BoardOptions, copy_into_memory, open_memory_copy
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.keys import Keys
 from resources.warehouse import TABLES, build_family_levels

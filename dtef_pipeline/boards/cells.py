@@ -8,9 +8,10 @@ all partitions.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import duckdb
 import numpy as np
@@ -22,31 +23,15 @@ from dtef_pipeline.asking.snapshot_order import build_place_sql, snapshot_order
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.keys import MODEL, Keys
 from dtef_pipeline.statistics.seed import SEED
-from dtef_pipeline.tables import ANSWERED, STATUSES
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Self
-
-import duckdb
-import numpy as np
-import numpy.typing as npt
-import pandas as pd
-import pyarrow as pa
-
-from dtef_pipeline.keys import Keys
 from dtef_pipeline.statistics.shared_noise import CORRELATION, OF_OBSERVED
+from dtef_pipeline.tables import ANSWERED, STATUSES
 from dtef_pipeline.text.number_words import format_plural
 
 if TYPE_CHECKING:
-        from dtef_pipeline.boards.intervals import Grid, Measures
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-
-import duckdb
+    from dtef_pipeline.boards.intervals import Grid, Measures
+from collections.abc import Collection
 
 from dtef_pipeline.asking.snapshot_order import TIMES_TABLE, build_times_sql
-from dtef_pipeline.keys import Keys
-
 
 Codes = npt.NDArray[np.int64]
 Deviations = npt.NDArray[np.float32]

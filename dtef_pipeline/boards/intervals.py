@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.boards.cells import BoardSubject, Codes, Deviations, Noise
-from dtef_pipeline.boards.cells import BoardOptions, identify
+from dtef_pipeline.boards.cells import BoardOptions, BoardSubject, Codes, Deviations, Noise, identify
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import Estimates, Floats, estimate_ratios, explain_missing
 from dtef_pipeline.statistics.differences import sum_by_cluster

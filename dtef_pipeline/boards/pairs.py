@@ -1,44 +1,36 @@
-"""Two models paired on shared items: the only path from sums over clusters to a difference, its test and its verdict."""
+"""Two models paired on shared items: the only path from sums over clusters to a difference, its test and its verdict; and the families of
+pairs within which p is adjusted."""
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
-import pandas as pd
-
-from dtef_pipeline.keys import MODEL
-from dtef_pipeline.statistics.differences import MARGIN, Codes, Floats, compute_paired_statistics, remove_rounding, verdicts
-from dtef_pipeline.statistics.multiplicity import holm
-from dtef_pipeline.tables import COMPARISONS
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import TypeVar
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
-from collections.abc import Mapping
-
-import numpy as np
-import pandas as pd
-
-from dtef_pipeline.asking.models import is_computed
-from dtef_pipeline.boards.cells import BoardSubject
-from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE, holm
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
-
-import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
+from threadpoolctl import threadpool_limits
 
+from dtef_pipeline.asking.models import is_computed
+from dtef_pipeline.boards.cells import BoardOptions, BoardSubject
 from dtef_pipeline.boards.item_means import codes, describe_few_clusters
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes, Floats
-from dtef_pipeline.statistics.differences import MARGIN
+from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
+from dtef_pipeline.statistics.differences import (
+    MARGIN,
+    Codes,
+    Floats,
+    compute_paired_statistics,
+    places,
+    remove_rounding,
+    verdicts,
+)
+from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE, holm
+from dtef_pipeline.tables import COMPARISONS
 
 EQUIVALENT, UNDECIDED = "equivalent", "undecided"
 
@@ -254,46 +246,25 @@ def iterate_board_grids(scores: pa.Table, names: Sequence[str]) -> Iterator[Boar
 
     `scores`: rows with `item_id`, `cluster`, `score`, `model`, `model_variant` and the columns of `names`.
     """
-    score = scores["score"].cast(pa.float64()).to_numpy()
-    places = np.flatnonzero(~np.isnan(score))
-    scores, score = scores.take(pa.array(places)), score[places]
+    scores = scores.filter(pc.is_valid(scores["score"]))
     group, first = codes(scores, names)
-    item, cluster, model = (_rank_texts(scores, columns) for columns in (["item_id"], ["cluster"], MODEL))
-    labels = scores.select(list(MODEL)).to_pandas().astype(str)
+    frame = scores.select(["item_id", "cluster", *MODEL, "score"]).to_pandas()
+    model, models = places(frame, list(MODEL))
+    item, cluster = (places(frame, [name])[0] for name in ("item_id", "cluster"))
+    rows = pd.DataFrame({"item": item, "cluster": cluster, "model": model, "score": frame["score"].astype(np.float64)})
     named = scores.select(list(names)).take(pa.array(first)).to_pylist()
-    order = np.argsort(group, kind="stable")
-    for keys, rows in zip(named, np.split(order, np.flatnonzero(np.diff(group[order])) + 1), strict=False):
-        yield _build_board_grid(keys, item[rows], cluster[rows], model[rows], score[rows], labels.iloc[rows])
+    for code, part in rows.groupby(group, sort=True):
+        yield _build_board_grid(named[code], part, models)
 
 
-def _build_board_grid(
-    named: dict[str, str], item: Codes, cluster: Codes, model: Codes, score: Floats, labels: pd.DataFrame
-) -> BoardGrid:
-    items, first_of_item, place = np.unique(item, return_index=True, return_inverse=True)
-    models, first_of_model, column = np.unique(model, return_index=True, return_inverse=True)
-    shape = (len(items), len(models))
-    flat = place * shape[1] + column
-    counts = np.bincount(flat, minlength=len(items) * shape[1])
-    sums = np.bincount(flat, score, len(counts))
-    means = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0).reshape(shape)
-    item_clusters = cluster[first_of_item]
-    n_clusters = len(np.unique(item_clusters))
-    several = MIN_CLUSTERS <= n_clusters < len(items)
-    order = np.argsort(item_clusters, kind="stable") if several else np.arange(len(items))
-    unit = np.unique(item_clusters[order], return_inverse=True)[1] if several else order
-    rows = labels.iloc[first_of_model].reset_index(drop=True)
-    note = describe_few_clusters(n_clusters) if n_clusters < len(items) else ""
-    return BoardGrid(named, rows, means[order], unit.astype(np.int64), "cluster" if several else "item", note)
-
-
-def _rank_texts(rows: pa.Table, names: Sequence[str]) -> Codes:
-    """Return (rows,) the rank of each row's text among the distinct sorted texts, regardless of the order of the rows."""
-    number, first = codes(rows, names)
-    labels = rows.select(list(names)).take(pa.array(first)).to_pandas().astype(str)
-    order = labels.sort_values(list(names)).index.to_numpy()
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[number]
+def _build_board_grid(named: dict[str, str], rows: pd.DataFrame, models: pd.DataFrame) -> BoardGrid:
+    n_items, n_clusters = rows["item"].nunique(), rows["cluster"].nunique()
+    several = MIN_CLUSTERS <= n_clusters < n_items
+    means = rows.pivot_table("score", ["cluster", "item"] if several else ["item"], "model")
+    unit = pd.factorize(means.index.get_level_values(0))[0].astype(np.int64)
+    note = describe_few_clusters(n_clusters) if n_clusters < n_items else ""
+    board_models = models.iloc[means.columns].reset_index(drop=True)
+    return BoardGrid(named, board_models, means.to_numpy(), unit, "cluster" if several else "item", note)
 
 
 _MAX_UNITS = 1_000

@@ -7,16 +7,18 @@ inform the deviation.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from scipy.special import stdtrit
+from scipy.special import fdtrc, fdtri, stdtrit
 
-from dtef_pipeline.boards.cells import BoardSubject
 from dtef_pipeline.boards.cells import (
     BoardOptions,
+    BoardSubject,
     cells_sql,
     load_cells,
     parameters,
@@ -26,12 +28,6 @@ from dtef_pipeline.boards.cells import (
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, Floats, estimate_ratios, explain_missing
 from dtef_pipeline.text.number_words import format_count
-from collections.abc import Callable
-from typing import NamedTuple
-
-from scipy.special import fdtrc, fdtri
-
-from dtef_pipeline.statistics.cluster_robust import CONFIDENCE
 
 POWER = 0.8
 """Share of cases in which a detectable difference is found by a two-sided test at 5 %."""

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from dtef_pipeline.drift.evidence import RESOLUTION
-from dtef_pipeline.drift.paired import compute_known_means
 from dtef_pipeline.drift.history import Floats, Snapshot, parse_rate
+from dtef_pipeline.drift.paired import compute_known_means
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.text.number_words import format_count, list_first_names
 

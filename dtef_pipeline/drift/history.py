@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 from typing import Any
 
 import duckdb
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.asking.snapshot_name import snapshot_time
 from dtef_pipeline.asking.snapshot_order import among, convert_microseconds, snapshot_order
 from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.drift.rule import MIN_ANSWERED, MIN_HOURS, compute_hours
 from dtef_pipeline.drift.settings import WatchOptions, list_names
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.tables import ANSWERED
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-
-import numpy as np
-import numpy.typing as npt
-import pandas as pd
-
-from dtef_pipeline.drift.rule import MIN_ANSWERED, MIN_HOURS, compute_hours
-
 
 Floats = npt.NDArray[np.float64]
 Items = npt.NDArray[np.uint64]

@@ -6,38 +6,30 @@ The evidence is that of drift of models: an item is an anchor, and a series is a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.models import strip_settings
+from dtef_pipeline.asking.episodes import Episode, EpisodeResult
+from dtef_pipeline.asking.models import ModelSpec, strip_settings
 from dtef_pipeline.asking.snapshot_name import snapshot_time
 from dtef_pipeline.asking.snapshot_order import sort_snapshots
 from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.shared_shift import Scores
-from dtef_pipeline.drift.subject import AnchorSubject, Subject
+from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
-from dtef_pipeline.drift.verdict_tables import JUDGE_DRIFT
+from dtef_pipeline.drift.verdict_tables import ANCHOR_FIELDS, ANCHOR_ITEMS, ANCHORS, JUDGE_DRIFT
 from dtef_pipeline.drift.verdict_text import NEWS
-from dtef_pipeline.text.number_words import format_count, list_first_names
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
-
-import duckdb
-import pyarrow as pa
-
-from dtef_pipeline.asking.episodes import Episode, EpisodeResult
-from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.drift.subject import AnchorSubject, Row
-from dtef_pipeline.drift.verdict_tables import ANCHOR_FIELDS, ANCHOR_ITEMS, ANCHORS
 from dtef_pipeline.identity import digest
 from dtef_pipeline.tables import build_family_rows
+from dtef_pipeline.text.number_words import format_count, list_first_names
 
 
 class AnchorJudging(NamedTuple):

@@ -31,13 +31,12 @@ from dtef_pipeline.drift.changes import (
     find_provider_changes,
     parse_changes,
 )
-from dtef_pipeline.drift.history import Histories, History
+from dtef_pipeline.drift.history import Comparable, Histories, History, Items, Snapshot, build_panels, grid, parse_rate
 from dtef_pipeline.drift.judge_verdicts import subtract_judges
 from dtef_pipeline.drift.paired import Paired, pair_with_baseline
 from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions, list_names
 from dtef_pipeline.drift.shared_shift import Scores, SharedShift, compute_shared_shift
-from dtef_pipeline.drift.history import Comparable, Items, Snapshot, build_panels, grid, parse_rate
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES, PARTITION_DRIFT
@@ -215,7 +214,7 @@ def _compare_series(
             for peer, others in snapshots.items()
             if options.is_control(model, peer.keys["model"], temperature=peer.temperature)
         }
-        comparisons[history] = _Comparison(history, series, histories.labels, pairs, histories.subject, options, limit, peers)
+        comparisons[history] = _Comparison(history, series, histories, pairs, options, limit, peers)
     return comparisons
 
 
@@ -253,17 +252,16 @@ class _Comparison:
         self,
         history: History,
         snapshots: list[Snapshot],
-        labels: pd.DataFrame,
+        histories: Histories,
         pairs: Callable[[Items], Items],
-        subject: Subject,
         options: WatchOptions,
         threshold: float | None,
         peers: Mapping[str, Sequence[Snapshot]],
     ) -> None:
-        self._history, self._snapshots, self._labels = history, snapshots, labels
-        self._subject, self._options = subject, options
+        self._history, self._snapshots, self._options = history, snapshots, options
+        self._labels, self._subject = histories.labels, histories.subject
         self._panels = [
-            JudgedPanel(part, labels, subject, history.times, history.temperature, threshold, peers)
+            JudgedPanel(part, self._labels, self._subject, history.times, history.temperature, threshold, peers)
             for part in build_panels(snapshots, options.baseline, history.times, pairs)
         ]
         self._panel = panel = choose_panel(self._panels)
@@ -276,7 +274,7 @@ class _Comparison:
     def check(self, shared: SharedShift) -> dict[str, Any]:
         """Return a row of `ModelDrift.rows`. `shared`: the shift that all models in the same setting share."""
         verdict = self.verdict
-        evidence = {**verdict.row(), **shared.row()} if verdict else {}
+        evidence = {**verdict.row(), **shared._asdict()} if verdict else {}
         changes = self._collect_changes()
         return {
             **self._history.keys,

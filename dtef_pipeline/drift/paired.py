@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +14,6 @@ import pandas as pd
 from dtef_pipeline.drift.rule import is_large, select_answered
 
 Floats = npt.NDArray[np.float64]
-
-
-class ItemShift(NamedTuple):
-    """The change of an item's mean difference, in units of the score: since a snapshot, less before it."""
-
-    item: str
-    shift: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +62,8 @@ class Paired:
 
     def list_top_changes(
         self, first: int, until: int | None = None, *, without: Collection[int] = (), most: int = 5
-    ) -> list[ItemShift]:
-        """Return the items whose mean difference changed most at snapshot `first`, the largest change first.
+    ) -> list[dict[str, Any]]:
+        """Return the `item`s whose mean difference changed most at snapshot `first`, the largest `shift` first, in units of the score.
 
         `until`: number of first snapshots to use. `without`: places of excluded snapshots.
         """
@@ -83,7 +76,7 @@ class Paired:
         shifts = np.nanmean(values[both, first:], axis=1) - np.nanmean(values[both, :first], axis=1)
         order = np.argsort(-np.abs(shifts), kind="stable")[:most]
         names = self.by_item.index.to_numpy()[both]
-        return [ItemShift(str(names[i]), float(shifts[i])) for i in order]
+        return [{"item": str(names[i]), "shift": float(shifts[i])} for i in order]
 
 
 def pair_with_baseline(

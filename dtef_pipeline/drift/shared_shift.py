@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,6 @@ import pandas as pd
 from dtef_pipeline.drift.evidence import Evidence, Outages, evidence
 from dtef_pipeline.drift.paired import Paired, compute_known_means
 from dtef_pipeline.drift.rule import MIN_ANSWERED, is_large
-from dtef_pipeline.drift.verdict_tables import SHARED
 
 Floats = npt.NDArray[np.float64]
 _MEDIAN_FROM = 3
@@ -104,16 +103,12 @@ def compute_known_evidence(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SharedShift:
+class SharedShift(NamedTuple):
     """The common shift of all models of a panel: a field for each column of SHARED, described there."""
 
     shared_verdict: Literal["none", "watch"] | None = None
     shared_shift: float | None = None
     shared_first_snapshot: str | None = None
-
-    def row(self) -> dict[str, Any]:
-        return {column.name: getattr(self, column.name) for column in SHARED}
 
 
 def compute_shared_shift(models: Mapping[str, Paired], order: Sequence[str], *, baseline: int, threshold: float) -> SharedShift:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.drift.evidence import NO_OUTAGES, Evidence, Outages, estimate_shift, evidence, find_outages
-from dtef_pipeline.drift.paired import ItemShift, Paired, pair_with_baseline
+from dtef_pipeline.drift.paired import Paired, pair_with_baseline
 from dtef_pipeline.drift.shared_shift import Control, Scores, choose_control, compute_known_evidence
 from dtef_pipeline.drift.verdict_tables import EVIDENCE
 from dtef_pipeline.drift.verdict_text import describe_early
@@ -53,7 +53,7 @@ class Verdict:
 
     baseline: tuple[str, ...]
     outage: tuple[str, ...] = ()
-    top_changes: list[ItemShift] | None
+    top_changes: list[dict[str, Any]] | None
     pairs: Paired
     evidence: Evidence
     since: int
@@ -66,9 +66,8 @@ class Verdict:
 
     def row(self) -> dict[str, Any]:
         """Return the columns of EVIDENCE, the `top_changes`, and the snapshots of the `baseline` and of an `outage`."""
-        moves = None if self.top_changes is None else [{"item": item.item, "shift": item.shift} for item in self.top_changes]
-        columns = {column.name: getattr(self, column.name) for column in EVIDENCE}
-        return {**columns, "top_changes": moves, "baseline": self.baseline, "outage": self.outage}
+        names = (*(column.name for column in EVIDENCE), "top_changes", "baseline", "outage")
+        return {name: getattr(self, name) for name in names}
 
 
 class _ScoreEvidence(NamedTuple):

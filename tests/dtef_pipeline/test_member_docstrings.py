@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from dtef_pipeline.documents import Part
-from dtef_pipeline.documents import member_docstrings
+from dtef_pipeline.documents import Part, member_docstrings
 
 
 class Inner(Part):

@@ -49,35 +49,25 @@ from resources.settings import Settings
 
 if TYPE_CHECKING:
     from resources.warehouse import Warehouse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
-from pydantic import Field, create_model
+from pydantic import create_model
 
 from dtef_pipeline.api.plans.plan import (
-    EvaluationRequest,
-    PlannedEvaluation,
-    Refusals,
     UnknownName,
-    build_manifest_model,
     build_runs,
     list_known_partitions,
-    list_made_partitions,
-    load_named_models,
-    rejections,
-    require_askable,
 )
-from dtef_pipeline.asking.models import Budget, Models, ModelSpec
+from dtef_pipeline.asking.models import Models
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import RunSettings, run_config
 from dtef_pipeline.keys import Space
 from dtef_pipeline.text.name_matching import filter_by_patterns
 from dtef_pipeline.text.number_words import list_first_names
-from resources.gateway.budget import Accounts
-from resources.settings import Settings
 
 if TYPE_CHECKING:
     from resources.warehouse import Warehouse

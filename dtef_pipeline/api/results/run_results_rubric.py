@@ -169,7 +169,7 @@ class RubricResults(FamilyResults):
         (row,) = answers
         members = {"status": row["status"], "text": row["text"], "reason": row["error"], "remark": self.other_judges}
         members |= {name: convert_to_json(row[name]) for name in ("prompt", "system_index", "transcript")}
-        members |= dict.fromkeys(self.traced_tables, []) if self.other_judges else self.list_related_members(answers)
+        members |= {member: [] for member in self.traced_tables} if self.other_judges else self.list_related_members(answers)
         return RunResponse.select_columns({**row, "prompt_id": row["conversation_hash"]}) | members
 
 

@@ -16,10 +16,10 @@ from dtef_pipeline.api.results.family_results import (
     FamilyResults,
     Row,
     count_different_items,
-    filter_models,
     is_in,
 )
 from dtef_pipeline.api.results.run_context import Unit, format_other_answers
+from dtef_pipeline.asking.models import COMPUTED
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.survey.boards.board_rows import BOARD_SOURCES, compute_board
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
@@ -71,9 +71,11 @@ class SurveyResults(FamilyResults):
     @cached_property
     def silent(self) -> list[Row]:
         """Return the predictions that a computed model could not make, such as one from a missing previous round; `error` says why."""
-        rows = self.select_rows("predictions", (*self.setting_columns, "call_status", "error"))
-        rows = rows.filter(pc.equal(rows["call_status"].cast(pa.string()), _MISSING))
-        predictions: list[Row] = filter_models(rows, self.run.find_computed_models(self.config.get("models", ()))).to_pylist()
+        rows = self.select_rows("predictions", (*self.setting_columns, "model_variant", "call_status", "error"))
+        is_silent = pc.equal(rows["call_status"].cast(pa.string()), _MISSING)
+        predictions: list[Row] = rows.filter(
+            pc.and_(is_silent, pc.starts_with(rows["model_variant"].cast(pa.string()), COMPUTED))
+        ).to_pylist()
         return predictions
 
     def read_outcome_rows(self) -> list[Row]:

@@ -187,8 +187,6 @@ def list_scores(
     request: Request, holder: OperatorToken, services: ServicesDep, family: FamilyOption = None, partition: str = "all"
 ) -> Response:
     """The preference board: one row per family, reviewers and player, with its interval, and the reason where there is none."""
-    from dtef_pipeline.api.review.feedback_routes import scores_response
-
     return build_tagged_response(request, scores_response(services, family, partition))
 
 

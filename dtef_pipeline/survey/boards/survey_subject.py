@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dtef_pipeline.boards.cells import BoardSubject, Deviations
-from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.boards.cells import BoardOptions, BoardSubject, Deviations
 from dtef_pipeline.boards.intervals import Grid, Mask, Measures, NoiseTerm
 from dtef_pipeline.statistics.cluster_robust import Floats
 from dtef_pipeline.statistics.shared_noise import OF_OBSERVED

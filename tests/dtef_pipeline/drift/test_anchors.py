@@ -13,8 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.drift.judge_verdicts import add_anchors
-from dtef_pipeline.drift.judge_verdicts import JudgeDrift, NetDrift, compute_judge_drifts, subtract_judges_of_row
+from dtef_pipeline.drift.judge_verdicts import JudgeDrift, NetDrift, add_anchors, compute_judge_drifts, subtract_judges_of_row
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.shared_shift import Scores
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict

@@ -99,4 +99,4 @@ def test_items_of_a_cluster_spread_as_one_and_are_named_each_by_itself() -> None
     found = pair_with_baseline(six, [f"b{at // 6}" for at in range(48)], baseline=3, items=names)
     np.testing.assert_allclose(found.spread, pair_with_baseline(apart, list("abcdefgh"), baseline=3).spread)
     assert (pair_with_baseline(six, names, baseline=3).spread < 0.5 * found.spread).all()
-    assert {one.item for one in found.list_top_changes(3)} < set(names)
+    assert {one["item"] for one in found.list_top_changes(3)} < set(names)

@@ -53,7 +53,7 @@ def test_a_drift_that_came_back_is_reported_with_its_own_size_and_date_and_where
     assert high is not None
     assert low < -0.2 < high < 0
     assert found.top_changes
-    assert all(one.shift < 0 for one in found.top_changes)
+    assert all(one["shift"] < 0 for one in found.top_changes)
     assert found.notes[0].startswith("the latest, n099, is +0.")
 
 
@@ -64,7 +64,7 @@ def test_snapshots_that_were_off_and_back_are_no_change_of_a_series_that_is_watc
     found = judge(values)
     assert (found.verdict, found.outage) == ("watch", ("n008", "n009"))
     assert found.top_changes is not None
-    assert np.mean([one.shift for one in found.top_changes]) == pytest.approx(0, abs=0.02)
+    assert np.mean([one["shift"] for one in found.top_changes]) == pytest.approx(0, abs=0.02)
 
 
 FLOOR = 0.005

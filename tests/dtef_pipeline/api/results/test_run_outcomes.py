@@ -5,16 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import dagster as dg
 import pytest
 
 from assets.games.game_catalog import load_known_scenarios
 from assets.stage.resources import Store
+from dtef_pipeline.api.results import result_routes
 from dtef_pipeline.api.results.family_results import FamilyResults
-from dtef_pipeline.api.results.result_routes import Results, ResultsCache
+from dtef_pipeline.api.results.result_routes import Results
 from dtef_pipeline.api.results.run_context import RunContext, UsageTotals
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES, LEAGUE_SPACE
@@ -255,50 +255,27 @@ def test_a_dagster_run_of_an_evaluation_notes_what_it_buys(tmp_path: Path) -> No
         assert store.sum_call_costs([response(1).request_key], "a" * 32).calls == 1
 
 
-def kept_run(run_id: str, written: list[int]) -> RunContext:
-    """As much of a run as keeping its results takes."""
-    made = SimpleNamespace(
-        run=SimpleNamespace(run_id=run_id), evaluation=SimpleNamespace(family="qa"), source_stamp=lambda _: tuple(written)
-    )
-    return cast(RunContext, made)
-
-
-def test_results_are_made_once_for_all_who_ask_at_the_same_time() -> None:
+def test_results_are_made_once_for_all_who_ask_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two who opened the page of a run had it computed twice."""
-    made, may_go_on, begun = list[str](), threading.Event(), threading.Event()
+    evaluation, settings = asked_qa(tmp_path), settings_in(tmp_path)
+    asked = RunContext(evaluation, evaluation.runs[0], settings, Warehouse(settings.warehouse))
+    made, may_go_on, begun = list[Results](), threading.Event(), threading.Event()
 
     def make(family: FamilyResults) -> Results:
-        made.append(family.run.run.run_id)
         begun.set()
         assert may_go_on.wait(30)
-        return Results([], {}, UsageTotals(), UsageTotals(), [])
+        made.append(Results([], {}, UsageTotals(), UsageTotals(), []))
+        return made[-1]
 
-    kept, written = ResultsCache(make=make), [1]
-    callers = [threading.Thread(target=kept.get_results, args=[kept_run("one", written)]) for _ in range(4)]
+    monkeypatch.setattr(result_routes, "make_results", make)
+    callers = [threading.Thread(target=result_routes.load_run_results, args=[asked]) for _ in range(4)]
     for caller in callers:
         caller.start()
     assert begun.wait(30)
     may_go_on.set()
     for caller in callers:
         caller.join(30)
-    assert made == ["one"]
-    written[0] = 2
-    kept.get_results(kept_run("one", written))
-    assert made == ["one", "one"]
-
-
-def test_results_are_kept_up_to_so_many_members() -> None:
-    """Five hundred runs were kept, of whatever size."""
-    made: list[str] = []
-
-    def make(family: FamilyResults) -> Results:
-        made.append(family.run.run.run_id)
-        return Results([], {}, UsageTotals(), UsageTotals(), ["trace"] * 59)
-
-    kept = ResultsCache(100, make)
-    for run_id in ("one", "one", "two", "two", "one"):
-        kept.get_results(kept_run(run_id, [1]))
-    assert made == ["one", "two", "one"]
+    assert len(made) == 1
 
 
 def test_results_are_made_again_when_a_scenario_changes(tmp_path: Path) -> None:
