@@ -16,7 +16,6 @@ from assets.games.game_catalog import load_known_scenarios
 from dtef_pipeline.api.documents import document_history
 from dtef_pipeline.api.documents.document_history import SCENARIOS as SCENARIO_KIND
 from dtef_pipeline.api.documents.document_history import check_engine, import_documents
-from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.games.document_lines import write_document_lines
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
@@ -144,19 +143,6 @@ def test_what_an_engine_says_at_length_is_cut() -> None:
     told = json.dumps([["adapter", "x" * 100_000]])
     (fault,) = check_engine(KUHN, 20, worker(f"print({told!r})"))
     assert len(fault.message) <= 1000
-
-
-def test_a_server_that_checks_others_says_when_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(document_history, "_MAX_WAIT_S", 0.01)
-    held = [document_history._places.acquire(timeout=60) for _ in range(document_history._MAX_CONCURRENT)]
-    assert all(held)
-    try:
-        with pytest.raises(Problem) as problem:
-            check_engine(KUHN)
-    finally:
-        for _ in held:
-            document_history._places.release()
-    assert (problem.value.status, "Retry-After" in problem.value.headers) == (503, True)
 
 
 def described(client: TestClient) -> Any:
