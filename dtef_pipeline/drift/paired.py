@@ -14,6 +14,7 @@ import pandas as pd
 from dtef_pipeline.drift.rule import is_large, select_answered
 
 Floats = npt.NDArray[np.float64]
+_MOST_CHANGES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,8 @@ class Paired:
         jumps = (sums[-1] - sums[after - 1]) / (n - after) - sums[after - 1] / after
         return int(after[np.argmax(after * (n - after) * jumps**2)])
 
-    def list_top_changes(
-        self, first: int, until: int | None = None, *, without: Collection[int] = (), most: int = 5
-    ) -> list[dict[str, Any]]:
-        """Return the `item`s whose mean difference changed most at snapshot `first`, the largest `shift` first, in units of the score.
+    def list_top_changes(self, first: int, until: int | None = None, *, without: Collection[int] = ()) -> list[dict[str, Any]]:
+        """Return the five `item`s whose mean difference changed most at snapshot `first`, the largest `shift` first, in units of the score.
 
         `until`: number of first snapshots to use. `without`: places of excluded snapshots.
         """
@@ -74,7 +73,7 @@ class Paired:
         values = values[:, :until]
         both = np.isfinite(values[:, :first]).any(axis=1) & np.isfinite(values[:, first:]).any(axis=1)
         shifts = np.nanmean(values[both, first:], axis=1) - np.nanmean(values[both, :first], axis=1)
-        order = np.argsort(-np.abs(shifts), kind="stable")[:most]
+        order = np.argsort(-np.abs(shifts), kind="stable")[:_MOST_CHANGES]
         names = self.by_item.index.to_numpy()[both]
         return [{"item": str(names[i]), "shift": float(shifts[i])} for i in order]
 
