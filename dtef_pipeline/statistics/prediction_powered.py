@@ -58,8 +58,9 @@ class CorrectedMeans(NamedTuple):
     here_low: Floats
     here_high: Floats
     tuned: Floats
-    """The lambda of PPI++, 0-1: the power (see `estimate_corrected_means`) times the part of the weights that has no label, which is what predictions of the unlabelled count
-    for. 0: not at all. 1: in full, less their mean error. Predictions that are right but for a bias have the part without a label."""
+    """The lambda of PPI++, 0-1: the power (see `estimate_corrected_means`) times the part of the weights that has no label, which is what
+    predictions of the unlabelled count for. 0: not at all. 1: in full, less their mean error. Predictions that are right but for a bias
+    have the part without a label."""
     n_labelled: npt.NDArray[np.int64]
     needed: Floats
     """Clusters to label for an interval of the wished half width about these clusters (`here`), at most all there are."""
