@@ -1,6 +1,8 @@
 """YAML files that people write: read with unique keys, validated against a model, with every fault reported in one form:
 
 panel.yaml:3: drift.baseline: got 1; allowed: 2 or more
+
+Descriptions of a model's members in its JSON schema are the docstrings below them in the source.
 """
 
 from __future__ import annotations
@@ -27,7 +29,11 @@ from dtef_pipeline.errors import ConfigError
 
 
 class DescribedMembers(BaseModel):
-    """A model whose JSON schema describes each member by the docstring below it, unless its field has a description."""
+    """A model whose JSON schema describes each member by the docstring below it, unless its field has a description.
+
+    Pydantic's setting `use_attribute_docstrings` reads the source of every model at import, a tenth of the start time of most commands. It is
+    read here when a schema is built.
+    """
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The cells that all statistics are computed from, as columns.
+"""The cells that all statistics are computed from, as columns, and what a family provides for them.
 
 A **pair** is one item of one partition. A **cell** is a pair in one setting, with its draws averaged; a row is the cell of one model
 variant. An item of fifty partitions is one item (`same_item`). A **cluster** is the unit of independence: items that the family links, in

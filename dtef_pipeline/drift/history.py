@@ -1,4 +1,5 @@
-"""The snapshots of every model in `scores` and `predictions`: one series at a time, draws averaged by DuckDB."""
+"""The snapshots of every model in `scores` and `predictions`: one series at a time, draws averaged by DuckDB; which of them are comparable,
+and which verdicts count."""
 
 from __future__ import annotations
 
