@@ -219,7 +219,7 @@ def rates(panel: Panel, sets: int, seed: int, *, looks: int = 2) -> Rates:
                 baseline=BASELINE,
                 threshold=options.threshold(2 * panel.ways),
             )
-            in_parsing = verdicts["m0"].drift_kind == "parse rate"
+            in_parsing = any("drift of the parse rate" in note for note in verdicts["m0"].shift_notes)
             as_ten = any(words[name] and (one.log10_e or 0.0) >= ten for name, one in verdicts.items())
             dated = any(one.first_snapshot for name, one in verdicts.items() if name.partition("/")[0] == "m0")
             said |= [first, other, night.shared_first_snapshot is not None, in_parsing, as_ten, dated]

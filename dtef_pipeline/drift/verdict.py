@@ -37,8 +37,7 @@ class Verdict:
     compared. `outage`: snapshots that were off for a while and came back. `top_changes`: the items that changed most; None without evidence.
     `notes`: additions to the rule's reason. `since`: the place of the first snapshot of a change: of the shift if the evidence dates it,
     else of the best-fitting single change if the range is large, else the first snapshot after the baseline. `outage_places`: places of
-    outages, which `top_changes` excludes. `shift_vs_peers`: the shift beyond that of the other models, or None without control.
-    `parsed_shift`: that of only the parsed responses. `drift_kind`: which scores drifted, or None.
+    outages, which `top_changes` excludes.
     """
 
     verdict: VerdictWord
@@ -60,9 +59,6 @@ class Verdict:
     outage_places: frozenset[int]
     controls: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    shift_vs_peers: float | None
-    parsed_shift: float | None = None
-    drift_kind: DriftKind | None = None
 
     def row(self) -> dict[str, Any]:
         """Return the columns of EVIDENCE, the `top_changes`, and the snapshots of the `baseline` and of an `outage`."""
@@ -83,6 +79,7 @@ class _ScoreEvidence(NamedTuple):
     is_dated: bool
     control: Control | None = None
     shift_vs_peers: float | None = None
+    """The shift beyond that of the other models."""
     own_share: float | None = None
     """The series' own share of the difference to the other models, if a change was found."""
 
@@ -129,8 +126,6 @@ def compute_verdict(
         _build_verdict(result, threshold, frozenset(outages.ended)),
         outage=tuple(pairs.snapshots[place] for place in outages.ended),
         shift_notes=tuple(_describe_scope(result, drift_kind, parsed_shift)),
-        parsed_shift=parsed_shift,
-        drift_kind=drift_kind,
         notes=(*_build_notes(result, outages, baseline, peer), *([_BEGIN_UNPARSED] if is_begin_unparsed else [])),
     )
 
@@ -156,7 +151,6 @@ def _build_verdict(result: _ScoreEvidence, threshold: float, off_places: frozens
         since=since,
         outage_places=off_places,
         controls=result.control.models if result.control else (),
-        shift_vs_peers=result.shift_vs_peers,
     )
 
 

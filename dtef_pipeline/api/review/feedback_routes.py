@@ -26,10 +26,9 @@ from dtef_pipeline.api.review.feedback_bodies import (
 from dtef_pipeline.api.services import Services, ServicesDep
 from dtef_pipeline.api.tokens import RateLimit, TokenHolder
 from dtef_pipeline.documents import Part
-from dtef_pipeline.errors import UnknownVote, WarehouseError
+from dtef_pipeline.errors import UnknownVote
 from dtef_pipeline.preference.votes import Ballot, Id, SentBallot
 from dtef_pipeline.text.number_words import format_count
-from resources.settings import Settings
 from resources.votes.pair_queue import WaitingPairs
 from resources.votes.vote_queries import count_votes_and_voids, refuse_judge
 from resources.votes.vote_store import VoteStore
@@ -238,19 +237,10 @@ def scores_response(services: Services, family: str | None, partition: str) -> d
     `votes_version`: version of the votes that count now; `note`: says if the rows were computed from others. Empty without a table. Raises
     WarehouseError for an unreadable table.
     """
-    rows, now = _read_score_rows(services.settings), compute_current_version(services.votes)
+    from resources.warehouse import Warehouse
+
+    rows = Warehouse(services.settings.warehouse).read_or_empty(_SCORES_TABLE).to_pylist()
+    now = compute_current_version(services.votes)
     reason = find_stale_reason([row["votes_version"] for row in rows], now)
     scores = [row for row in rows if row["partition"] == partition and family in (None, row["family"])]
     return {"scores": scores, "votes_version": now, "note": f"{reason}; {_SCORES_FOLLOW}" if reason else None}
-
-
-def _read_score_rows(settings: Settings) -> list[dict[str, Any]]:
-    from resources.warehouse import Warehouse
-
-    warehouse = Warehouse(settings.warehouse)
-    if not warehouse.tables([_SCORES_TABLE]):
-        return []
-    rows: list[dict[str, Any]] = warehouse.rows(_SCORES_TABLE).to_pylist()
-    if not rows and warehouse.skipped:
-        raise WarehouseError(f"{_SCORES_TABLE} cannot be read: {'; '.join(warehouse.skipped.values())}")
-    return rows
