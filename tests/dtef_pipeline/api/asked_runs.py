@@ -17,7 +17,7 @@ from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.evaluations.evaluation_store import Evaluation, EvaluationStore, RunSpec
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.made import settings_in
-from tests.made.made_scores import scored_games
+from tests.made.made_games import scored_games
 from tests.made.qa_scores import keep_in
 from tests.made.qa_scores import score_row as qa_row
 from tests.made.rubric_pages import made_tables
