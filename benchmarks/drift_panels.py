@@ -24,9 +24,9 @@ from benchmarks.coverage import GD3
 from dtef_pipeline.drift.evidence import BASELINE
 from dtef_pipeline.drift.history import Snapshot, build_panels
 from dtef_pipeline.drift.models import JudgedPanel, build_pair_codes, choose_panel
+from dtef_pipeline.drift.paired import Scores, compute_shared_shift
 from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions
-from dtef_pipeline.drift.shared_shift import Scores, compute_shared_shift
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.survey.drift_subject import SUBJECT
 

@@ -16,6 +16,7 @@ from dtef_pipeline.keys import Space
 
 if TYPE_CHECKING:
     import pandas as pd
+from collections.abc import Sequence
 
 _DESCRIPTION = b"description"
 
@@ -203,3 +204,25 @@ class TableSpec:
     """The command that makes a file again. `{options}` stands for its levels, such as `--suite S --part P --snapshot base`, and
     `{family}` for that level alone, and `{models}`, `{personas}` or `{players}` for the models, which other tables of the partition list.
     """
+
+
+Cuts = Mapping[str, Sequence[str]]
+"""By the name of each cut, the columns that it has and not every cut."""
+
+
+def stack_cuts(frames: Mapping[str, pd.DataFrame], schema: pa.Schema, cuts: Cuts) -> pa.Table:
+    """Stack the rows of all cuts, by name. Columns that a cut lacks are null."""
+    return pa.concat_tables(
+        convert_to_schema_or_null(rows.drop(columns=_list_other_columns(cut, cuts), errors="ignore").assign(cut=cut), schema)
+        for cut, rows in frames.items()
+    )
+
+
+def select_cut(table: pd.DataFrame, cut: str, cuts: Cuts) -> pd.DataFrame:
+    """Return the rows of one cut, without the columns that only other cuts have."""
+    rows: pd.DataFrame = table[table["cut"] == cut].reset_index(drop=True)
+    return rows.drop(columns=["cut", *_list_other_columns(cut, cuts)], errors="ignore")
+
+
+def _list_other_columns(cut: str, cuts: Cuts) -> list[str]:
+    return sorted({name for columns in cuts.values() for name in columns} - {*cuts[cut]})

@@ -22,8 +22,8 @@ import pyarrow as pa
 from dtef_pipeline.asking.snapshot_order import build_place_sql, snapshot_order
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.keys import MODEL, Keys
+from dtef_pipeline.statistics.cluster_robust import CORRELATION, OF_OBSERVED
 from dtef_pipeline.statistics.seed import SEED
-from dtef_pipeline.statistics.shared_noise import CORRELATION, OF_OBSERVED
 from dtef_pipeline.tables import ANSWERED, STATUSES
 from dtef_pipeline.text.number_words import format_plural
 

@@ -22,9 +22,9 @@ from dtef_pipeline.boards.pairs import (
     sum_shared_items,
 )
 from dtef_pipeline.keys import MODEL, Keys
+from dtef_pipeline.statistics.cluster_robust import compute_common_variance
 from dtef_pipeline.statistics.differences import Codes, Floats, places
 from dtef_pipeline.statistics.ranks import rank_bounds
-from dtef_pipeline.statistics.shared_noise import compute_common_variance
 from dtef_pipeline.text.number_words import list_first_names
 
 _MOST_NAMED = 3

@@ -20,9 +20,9 @@ from dtef_pipeline.asking.episodes import Episode, EpisodeResult
 from dtef_pipeline.asking.models import ModelSpec, strip_settings
 from dtef_pipeline.asking.snapshot_name import snapshot_time
 from dtef_pipeline.asking.snapshot_order import sort_snapshots
+from dtef_pipeline.drift.paired import Scores
 from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions
-from dtef_pipeline.drift.shared_shift import Scores
 from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import ANCHOR_FIELDS, ANCHOR_ITEMS, ANCHORS, JUDGE_DRIFT

@@ -11,8 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.drift.evidence import NO_OUTAGES, Evidence, Outages, estimate_shift, evidence, find_outages
-from dtef_pipeline.drift.paired import Paired, pair_with_baseline
-from dtef_pipeline.drift.shared_shift import Control, Scores, choose_control, compute_known_evidence
+from dtef_pipeline.drift.paired import Control, Paired, Scores, choose_control, compute_known_evidence, pair_with_baseline
 from dtef_pipeline.drift.verdict_tables import EVIDENCE
 from dtef_pipeline.drift.verdict_text import describe_early
 from dtef_pipeline.text.number_words import list_first_names

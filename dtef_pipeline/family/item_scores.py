@@ -9,7 +9,6 @@ import duckdb
 import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import order_in
-from dtef_pipeline.boards.cuts import stack_cuts
 from dtef_pipeline.boards.item_board import encode_columns, rank_item_board, select_latest_rows
 from dtef_pipeline.boards.mean_columns import ITEM_BOARD_COLUMNS
 from dtef_pipeline.boards.pairs import compare_boards
@@ -25,6 +24,7 @@ from dtef_pipeline.tables import (
     SNAPSHOT_FIELD,
     build_family_rows,
     field,
+    stack_cuts,
 )
 
 SCORED_ITEM = (

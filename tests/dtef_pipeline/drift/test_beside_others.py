@@ -12,9 +12,8 @@ import pytest
 
 from benchmarks.drift_panels import BLOCKS, SEGMENTS, Panel, answers, judged, rates, standing
 from dtef_pipeline.drift.models import drift_checks
-from dtef_pipeline.drift.paired import pair_with_baseline
+from dtef_pipeline.drift.paired import Scores, SharedShift, choose_control, compute_shared_shift, pair_with_baseline
 from dtef_pipeline.drift.settings import WatchOptions
-from dtef_pipeline.drift.shared_shift import Scores, SharedShift, choose_control, compute_shared_shift
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import DRIFT, EVIDENCE, SHARED
 from dtef_pipeline.survey.drift_subject import SUBJECT

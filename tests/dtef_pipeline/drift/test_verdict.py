@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.drift.evidence import LONGEST_OUTAGE, NO_OUTAGES, Outages, evidence, find_outages
-from dtef_pipeline.drift.paired import pair_with_baseline
+from dtef_pipeline.drift.paired import Scores, pair_with_baseline
 from dtef_pipeline.drift.rule import apply_drift_rule
-from dtef_pipeline.drift.shared_shift import Scores
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 
 NAN = math.nan
