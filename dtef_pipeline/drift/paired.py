@@ -1,4 +1,4 @@
-"""Snapshots compared by cluster with a frozen baseline: the input of the drift evidence."""
+"""Snapshots compared by cluster with a frozen baseline, and with the other models in the same snapshots: the input of the drift evidence."""
 
 from __future__ import annotations
 

@@ -7,6 +7,10 @@ freedom.
 
 Effects of rows and cells are by least squares of the two-way model without interaction (Searle 1987, Linear Models for
 Unbalanced Data, ch. 4): rows scored on different cells are compared through cells that they share with others.
+
+If clusters are observed separately, their noise averages out. If the same people answer everything, a part does not: people who happen to
+answer alike in one cluster do so in others. The size of that part cannot be estimated from sums of answers, only from the answers of each
+person. So the correlation is an assumed constant.
 """
 
 from __future__ import annotations
