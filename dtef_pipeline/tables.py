@@ -84,8 +84,11 @@ SAMPLE_FIELDS = (
     field("draw", pa.int32(), "Repeated sample of the same prompt, from 0"),
 )
 METRIC_FIELD = field("metric", pa.string(), "Metric behind the score")
-ANSWERED_AT_FIELD = field(
-    "answered_at", pa.timestamp("us", tz="UTC"), "Time when the response arrived; null: no model was called"
+ANSWERED_AT_FIELD = field("answered_at", pa.timestamp("us", tz="UTC"), "Time of the response; null: no model was called")
+_UNKNOWN_COST_FIELD = field(
+    "unknown_cost_usd_most",
+    pa.float64(),
+    "Upper limit in US dollars for calls of unknown cost, beyond cost_usd; null: none, or no price is known",
 )
 
 REQUEST = (
@@ -94,7 +97,7 @@ REQUEST = (
     field(
         "request_key",
         pa.string(),
-        "Key of the response in the store: hash of a prompt of this text, model variant, draw, snapshot",
+        "Key of the stored response: hash of a prompt of this text, model variant, draw, snapshot",
     ),
 )
 """The model and the key of the stored response."""
@@ -110,14 +113,10 @@ REPLY = (
     field(
         "cost_usd",
         pa.float64(),
-        "Known cost of the request's calls in US dollars; 0 at all but the first row of a request; null: unknown",
+        "Known cost of the request's calls in US dollars; 0 at all but its first row; null: unknown",
     ),
     field("unknown_cost_attempts", pa.int32(), "Calls that may have been billed at an unknown cost; null: not counted"),
-    field(
-        "unknown_cost_usd_most",
-        pa.float64(),
-        "Upper limit in US dollars for calls of unknown cost, beyond cost_usd; null: none, or no price is known",
-    ),
+    _UNKNOWN_COST_FIELD,
     field("latency_s", pa.float64(), "Seconds that the call took; null: no call was answered"),
     field("attempts", pa.int32(), "Calls sent until a response arrived or the request was given up"),
     ANSWERED_AT_FIELD,
@@ -134,11 +133,7 @@ COSTS = pa.schema(
         field("first_level", pa.string(), "First level of the partition, such as `--by suite`; null: embedders"),
         field("second_level", pa.string(), "Second level of the partition, such as `--by part`; null: none"),
         SNAPSHOT_FIELD,
-        field(
-            "purpose",
-            pa.string(),
-            "Purpose of the calls within the partition, such as the evaluator of a judge; null: not distinguished",
-        ),
+        field("purpose", pa.string(), "Purpose of the calls, such as the evaluator of a judge; null: not distinguished"),
         *MODEL_FIELDS,
         field("answered", pa.int64(), "Requests with a reply; a request that several rows share counts once"),
         field("failed", pa.int64(), "Requests that failed; a rerun sends them again"),
@@ -149,11 +144,7 @@ COSTS = pa.schema(
         field("cost_usd", pa.float64(), "Sum of the known costs in US dollars; null: no cost is known"),
         field("unpriced", pa.int64(), "Answered requests with a call whose price is unknown"),
         field("unknown_cost_attempts", pa.int64(), "Calls that may have been billed at an unknown cost, such as timeouts"),
-        field(
-            "unknown_cost_usd_most",
-            pa.float64(),
-            "Upper limit in US dollars for calls of unknown cost, beyond cost_usd; null: none, or no price is known",
-        ),
+        _UNKNOWN_COST_FIELD,
     ]
 )
 """One row per family, role, partition, snapshot, purpose and model variant."""
