@@ -489,6 +489,24 @@ def test_results_are_made_once_for_all_who_ask_at_the_same_time(tmp_path: Path, 
     assert len(made) == 1
 
 
+def test_results_are_kept_of_so_many_runs(answered: Answered, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five hundred runs were kept, of whatever size."""
+    folder, evaluation, _ = answered("games")
+    settings, made = settings_in(folder), list[str]()
+
+    def make(family: FamilyResults) -> Results:
+        made.append(family.run.run.run_id)
+        return Results([], {}, UsageTotals(), UsageTotals(), [])
+
+    monkeypatch.setattr(result_routes, "make_results", make)
+    monkeypatch.setattr(result_routes, "_latest_results", {})
+    monkeypatch.setattr(result_routes, "_MAX_CACHED_RUNS", 1)
+    one, two = (RunContext(evaluation, run, settings, Warehouse(settings.warehouse)) for run in evaluation.runs)
+    for asked in (one, one, two, two, one):
+        result_routes.load_run_results(asked)
+    assert made == [run.run.run_id for run in (one, two, one)]
+
+
 def test_results_are_made_again_when_a_scenario_changes(tmp_path: Path) -> None:
     """A new version of a manifest left the results of the old one standing."""
     evaluation, settings = asked_qa(tmp_path), settings_in(tmp_path, DTEF_SCENARIOS=str(tmp_path / "scenarios"))
