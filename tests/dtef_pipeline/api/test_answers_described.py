@@ -17,9 +17,8 @@ from dtef_pipeline.families import FAMILIES
 from resources.evaluations.evaluation_calls import CallCounts, EvaluationCalls, StageCalls
 from resources.evaluations.evaluation_counts import sum_call_costs_by
 from resources.evaluations.evaluation_store import EvaluationStore
-from tests.dtef_pipeline.api.asked_runs import ANSWER_AND_BATTERY_COLUMNS
+from tests.dtef_pipeline.api.asked_runs import ANSWER_AND_BATTERY_COLUMNS, with_board, with_votes
 from tests.dtef_pipeline.api.made import client_in, faults_of
-from tests.dtef_pipeline.api.voted import with_board, with_votes
 from tests.dtef_pipeline.cli.test_preference_votes import asked
 from tests.made.qa_scores import keep_in
 from tests.made.run_events import tell

@@ -18,8 +18,7 @@ from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import DRIFT, EVIDENCE, SHARED
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.tables import DRIFT_CHECKS
-from tests.dtef_pipeline.drift.model_drift_rows import Rows, found
-from tests.made.snapshots import label, nights
+from tests.made.snapshots import Rows, found, label, nights
 
 THRESHOLD = math.log10(2 / 0.05)
 

@@ -11,8 +11,7 @@ import pytest
 
 from dtef_pipeline.drift.evidence import BASELINE
 from dtef_pipeline.drift.history import Snapshot, build_panels
-from tests.dtef_pipeline.drift.model_drift_rows import STEADY, Rows, check
-from tests.made.snapshots import label, nights
+from tests.made.snapshots import STEADY, Rows, check, label, nights
 
 FELL = [*STEADY, *[0.6] * 6]
 
