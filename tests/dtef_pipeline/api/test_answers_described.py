@@ -11,7 +11,7 @@ import jsonschema_rs  # comes with schemathesis
 import pytest
 from fastapi.testclient import TestClient
 
-from dtef_pipeline.api.description import operations, read_role
+from dtef_pipeline.api.app import operations, read_role
 from dtef_pipeline.api.tokens import TOKEN_ROLES
 from dtef_pipeline.families import FAMILIES
 from resources.evaluations.evaluation_calls import CallCounts, EvaluationCalls, StageCalls

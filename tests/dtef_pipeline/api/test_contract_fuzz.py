@@ -23,8 +23,7 @@ with warnings.catch_warnings():
     from schemathesis.core.control import SkipTest
     from schemathesis.generation import GenerationMode
 
-from dtef_pipeline.api.app import make_app
-from dtef_pipeline.api.description import operations
+from dtef_pipeline.api.app import make_app, operations
 from dtef_pipeline.api.plans.plan import PlannedEvaluation
 from dtef_pipeline.preference.pairing import make_new_pairs
 from resources.evaluations.evaluation_store import RunSpec
