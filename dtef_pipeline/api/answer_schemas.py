@@ -88,21 +88,15 @@ def _describe_type(kind: pa.DataType) -> dict[str, Any]:
     return {"type": next(name for fits, name in _JSON_KINDS if fits(kind))}
 
 
-def _add_family_names(schema: dict[str, Any]) -> None:
+def list_families(*others: str) -> list[str]:
+    """Return the names of the families, and `others`."""
     # Imported here because the families load slowly.
     from dtef_pipeline.families import FAMILIES
 
-    schema["enum"] = [family.name for family in FAMILIES]
+    return [*(family.name for family in FAMILIES), *others]
 
 
-FamilyName = Annotated[str, Field(json_schema_extra=_add_family_names)]
+FamilyName = Annotated[str, Field(json_schema_extra=lambda schema: schema.update(enum=list_families()))]
 """Only for the description; checks nothing."""
-
-
-def _add_voted_family_names(schema: dict[str, Any]) -> None:
-    _add_family_names(schema)
-    schema["enum"].append(OTHER_TOOLS)
-
-
-VotedFamilyName = Annotated[str, Field(json_schema_extra=_add_voted_family_names)]
+VotedFamilyName = Annotated[str, Field(json_schema_extra=lambda schema: schema.update(enum=list_families(OTHER_TOOLS)))]
 """Family of votes: one of the families, or that of votes collected by another tool."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 from weakref import WeakKeyDictionary
@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, Field, StringConstraints
 
 from dtef_pipeline.api.access import AdminToken, OperatorToken, ReviewerToken
-from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, RowBody, VotedFamilyName, describe_row
+from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, RowBody, VotedFamilyName, describe_row, list_families
 from dtef_pipeline.api.etags import TAGGED, build_tagged_response
 from dtef_pipeline.api.plans.plan import SnapshotName
 from dtef_pipeline.api.problems import Problem
@@ -79,19 +79,15 @@ _Count = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
 
 def check_family(family: str) -> str:
     """For validators. Raises ValueError for an unknown family."""
-    return _require_family(family, ())
+    return _require_family(family, list_families())
 
 
 def check_voted_family(family: str) -> str:
     """For validators of votes, which may also have the family of other tools' votes."""
-    return _require_family(family, (OTHER_TOOLS,))
+    return _require_family(family, list_families(OTHER_TOOLS))
 
 
-def _require_family(family: str, others: tuple[str, ...]) -> str:
-    # Imported here because the families load slowly.
-    from dtef_pipeline.families import FAMILIES
-
-    names = (*(record.name for record in FAMILIES), *others)
+def _require_family(family: str, names: Sequence[str]) -> str:
     if family not in names:
         raise ValueError(f"got {repr(family)[:80]}; allowed: {', '.join(names)}")
     return family
