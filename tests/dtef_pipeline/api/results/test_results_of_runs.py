@@ -194,6 +194,8 @@ def test_a_trace_of_a_question_says_why_there_is_no_answer(answered: Answered) -
     assert trace["scores"][0]["score"] is None
     assert (answered["text"], answered["prompt_id"], answered["cost_usd"]) == ("The answer is law/0", "p", 0.5)
     assert answered["scores"][0]["score"] == pytest.approx(1)
+    for row in (trace, answered):
+        assert len(row["scores"]) == len({score["metric"] for score in row["scores"]})
 
 
 @pytest.mark.parametrize("family", ANSWER_AND_BATTERY_COLUMNS)
