@@ -188,13 +188,12 @@ def test_a_trace_of_a_game_is_the_episode_with_its_turns(answered: Answered) -> 
 
 def test_a_trace_of_a_question_says_why_there_is_no_answer(answered: Answered) -> None:
     _, evaluation, client = answered("qa")
-    trace = told(client, f"{run_path(evaluation)}/traces/{key_of('m', 'law/4')}")
-    answered = told(client, f"{run_path(evaluation)}/traces/{key_of('m', 'law/0')}")
+    trace, given = (told(client, f"{run_path(evaluation)}/traces/{key_of('m', item)}") for item in ("law/4", "law/0"))
     assert (trace["status"], trace["text"], trace["reason"]) == ("error", None, "the server is gone")
     assert trace["scores"][0]["score"] is None
-    assert (answered["text"], answered["prompt_id"], answered["cost_usd"]) == ("The answer is law/0", "p", 0.5)
-    assert answered["scores"][0]["score"] == pytest.approx(1)
-    for row in (trace, answered):
+    assert (given["text"], given["prompt_id"], given["cost_usd"]) == ("The answer is law/0", "p", 0.5)
+    assert given["scores"][0]["score"] == pytest.approx(1)
+    for row in (trace, given):
         assert len(row["scores"]) == len({score["metric"] for score in row["scores"]})
 
 
