@@ -22,11 +22,11 @@ from scipy.signal import lfilter
 
 from benchmarks.coverage import GD3
 from dtef_pipeline.drift.evidence import BASELINE
+from dtef_pipeline.drift.history import Snapshot, build_panels
 from dtef_pipeline.drift.models import JudgedPanel, build_pair_codes, choose_panel
+from dtef_pipeline.drift.paired import Scores, compute_shared_shift
 from dtef_pipeline.drift.rule import apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions
-from dtef_pipeline.drift.shared_shift import Scores, compute_shared_shift
-from dtef_pipeline.drift.snapshots import Snapshot, build_panels
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.survey.drift_subject import SUBJECT
 
@@ -219,7 +219,7 @@ def rates(panel: Panel, sets: int, seed: int, *, looks: int = 2) -> Rates:
                 baseline=BASELINE,
                 threshold=options.threshold(2 * panel.ways),
             )
-            in_parsing = verdicts["m0"].drift_kind == "parse rate"
+            in_parsing = any("drift of the parse rate" in note for note in verdicts["m0"].shift_notes)
             as_ten = any(words[name] and (one.log10_e or 0.0) >= ten for name, one in verdicts.items())
             dated = any(one.first_snapshot for name, one in verdicts.items() if name.partition("/")[0] == "m0")
             said |= [first, other, night.shared_first_snapshot is not None, in_parsing, as_ten, dated]

@@ -16,7 +16,7 @@ import pandas as pd
 
 from benchmarks.coverage import GD3, GD4, GD7
 from dtef_pipeline.boards.comparisons import compare_all_pairs
-from dtef_pipeline.boards.families import AMONG_MODELS, BETTER
+from dtef_pipeline.boards.pairs import AMONG_MODELS, BETTER
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios
 from dtef_pipeline.statistics.differences import MARGIN, compute_paired_statistics, verdicts
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE

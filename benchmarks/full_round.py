@@ -144,8 +144,7 @@ def library_roll_ups_pass(survey: Path, round_id: str) -> None:
     import pandas as pd
     import pyarrow as pa
 
-    from dtef_pipeline.boards.cells import TARGETS
-    from dtef_pipeline.boards.memory_tables import copy_into_memory
+    from dtef_pipeline.boards.cells import TARGETS, copy_into_memory
     from dtef_pipeline.survey.boards.board_rows import BOARD_SOURCES, TEXT_COLUMNS
     from dtef_pipeline.survey.boards.question_links import build_question_batteries
     from dtef_pipeline.survey.keys import KEYS
@@ -169,7 +168,7 @@ def library_roll_ups_pass(survey: Path, round_id: str) -> None:
 
 def _views(tables: Any, targets: str) -> dict[str, Any]:
     from dtef_pipeline.boards.boards import load_evidence
-    from dtef_pipeline.boards.memory_tables import open_memory_copy
+    from dtef_pipeline.boards.cells import open_memory_copy
     from dtef_pipeline.survey.boards.board_rows import build_published_tables
     from dtef_pipeline.survey.boards.survey_boards import PUBLISHED
     from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions

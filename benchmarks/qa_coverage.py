@@ -25,7 +25,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.boards.mean_columns import RIGHT_METRIC
-from dtef_pipeline.boards.paired_items import compare_boards
+from dtef_pipeline.boards.pairs import compare_boards
 from dtef_pipeline.qa.scoring import JUDGED_METRIC
 from dtef_pipeline.qa.suites import BY_PART, build_suite_board
 from dtef_pipeline.qa.tables import OF_ONE_BOARD

@@ -28,7 +28,7 @@ import pandas as pd
 
 from dtef_pipeline.rubric.board import board
 from dtef_pipeline.rubric.run_comparison import compare_runs
-from dtef_pipeline.statistics.agreement import agreement, alpha
+from dtef_pipeline.statistics.agreement import agreement
 
 Numbers = npt.NDArray[np.float64]
 STRENGTHS = np.array([-0.6, 0.0, 0.1, 0.3, 0.5, 0.8, 1.0, 2.5])
@@ -233,7 +233,8 @@ def judged(rng: np.random.Generator, prompts: int, slips: float) -> tuple[Number
 
 def of_alpha(slips: float, prompts: int, sets: int) -> dict[str, float]:
     rng = np.random.default_rng([6, prompts])
-    truth = alpha(*judged(rng, 20_000, slips))
+    values, units = judged(rng, 20_000, slips)
+    truth = float(agreement(values, units, np.zeros(len(units)))["alpha"].iloc[0])
     made = []
     for _ in range(sets):
         values, units = judged(rng, prompts, slips)

@@ -34,7 +34,7 @@ from benchmarks.coverage import GD3, GD4, GD5, GD6, GD7, MANY
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.boards.comparisons import compare_all_pairs
-from dtef_pipeline.boards.families import BETTER, OF_REFERENCE, WORSE
+from dtef_pipeline.boards.pairs import BETTER, OF_REFERENCE, WORSE
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions

@@ -12,10 +12,10 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from dtef_pipeline.documents import member_docstrings
 from dtef_pipeline.drift.settings import DriftSettings
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import ASKING_SETTINGS, Door, RunSettings, list_settings_at, setting
-from dtef_pipeline.member_docstrings import member_docstrings
 from dtef_pipeline.preference.vote_fit import VoteSettings
 
 PANEL = Path(__file__).resolve().parent.parent / "data" / "panel.yaml"

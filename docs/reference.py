@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from assets.definitions import defs
 from docs.panel import reference_tables
-from dtef_pipeline.api.app import make_app
-from dtef_pipeline.api.description import operations, read_role
+from dtef_pipeline.api.app import make_app, operations, read_role
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.api.tokens import Tokens
 from dtef_pipeline.asking.call_plan import PLANNED

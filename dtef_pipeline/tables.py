@@ -16,6 +16,7 @@ from dtef_pipeline.keys import Space
 
 if TYPE_CHECKING:
     import pandas as pd
+from collections.abc import Sequence
 
 _DESCRIPTION = b"description"
 
@@ -83,8 +84,11 @@ SAMPLE_FIELDS = (
     field("draw", pa.int32(), "Repeated sample of the same prompt, from 0"),
 )
 METRIC_FIELD = field("metric", pa.string(), "Metric behind the score")
-ANSWERED_AT_FIELD = field(
-    "answered_at", pa.timestamp("us", tz="UTC"), "Time when the response arrived; null: no model was called"
+ANSWERED_AT_FIELD = field("answered_at", pa.timestamp("us", tz="UTC"), "Time of the response; null: no model was called")
+_UNKNOWN_COST_FIELD = field(
+    "unknown_cost_usd_most",
+    pa.float64(),
+    "Upper limit in US dollars for calls of unknown cost, beyond cost_usd; null: none, or no price is known",
 )
 
 REQUEST = (
@@ -93,7 +97,7 @@ REQUEST = (
     field(
         "request_key",
         pa.string(),
-        "Key of the response in the store: hash of a prompt of this text, model variant, draw, snapshot",
+        "Key of the stored response: hash of a prompt of this text, model variant, draw, snapshot",
     ),
 )
 """The model and the key of the stored response."""
@@ -109,14 +113,10 @@ REPLY = (
     field(
         "cost_usd",
         pa.float64(),
-        "Known cost of the request's calls in US dollars; 0 at all but the first row of a request; null: unknown",
+        "Known cost of the request's calls in US dollars; 0 at all but its first row; null: unknown",
     ),
     field("unknown_cost_attempts", pa.int32(), "Calls that may have been billed at an unknown cost; null: not counted"),
-    field(
-        "unknown_cost_usd_most",
-        pa.float64(),
-        "Upper limit in US dollars for calls of unknown cost, beyond cost_usd; null: none, or no price is known",
-    ),
+    _UNKNOWN_COST_FIELD,
     field("latency_s", pa.float64(), "Seconds that the call took; null: no call was answered"),
     field("attempts", pa.int32(), "Calls sent until a response arrived or the request was given up"),
     ANSWERED_AT_FIELD,
@@ -133,11 +133,7 @@ COSTS = pa.schema(
         field("first_level", pa.string(), "First level of the partition, such as `--by suite`; null: embedders"),
         field("second_level", pa.string(), "Second level of the partition, such as `--by part`; null: none"),
         SNAPSHOT_FIELD,
-        field(
-            "purpose",
-            pa.string(),
-            "Purpose of the calls within the partition, such as the evaluator of a judge; null: not distinguished",
-        ),
+        field("purpose", pa.string(), "Purpose of the calls, such as the evaluator of a judge; null: not distinguished"),
         *MODEL_FIELDS,
         field("answered", pa.int64(), "Requests with a reply; a request that several rows share counts once"),
         field("failed", pa.int64(), "Requests that failed; a rerun sends them again"),
@@ -148,11 +144,7 @@ COSTS = pa.schema(
         field("cost_usd", pa.float64(), "Sum of the known costs in US dollars; null: no cost is known"),
         field("unpriced", pa.int64(), "Answered requests with a call whose price is unknown"),
         field("unknown_cost_attempts", pa.int64(), "Calls that may have been billed at an unknown cost, such as timeouts"),
-        field(
-            "unknown_cost_usd_most",
-            pa.float64(),
-            "Upper limit in US dollars for calls of unknown cost, beyond cost_usd; null: none, or no price is known",
-        ),
+        _UNKNOWN_COST_FIELD,
     ]
 )
 """One row per family, role, partition, snapshot, purpose and model variant."""
@@ -203,3 +195,25 @@ class TableSpec:
     """The command that makes a file again. `{options}` stands for its levels, such as `--suite S --part P --snapshot base`, and
     `{family}` for that level alone, and `{models}`, `{personas}` or `{players}` for the models, which other tables of the partition list.
     """
+
+
+Cuts = Mapping[str, Sequence[str]]
+"""By the name of each cut, the columns that it has and not every cut."""
+
+
+def stack_cuts(frames: Mapping[str, pd.DataFrame], schema: pa.Schema, cuts: Cuts) -> pa.Table:
+    """Stack the rows of all cuts, by name. Columns that a cut lacks are null."""
+    return pa.concat_tables(
+        convert_to_schema_or_null(rows.drop(columns=_list_other_columns(cut, cuts), errors="ignore").assign(cut=cut), schema)
+        for cut, rows in frames.items()
+    )
+
+
+def select_cut(table: pd.DataFrame, cut: str, cuts: Cuts) -> pd.DataFrame:
+    """Return the rows of one cut, without the columns that only other cuts have."""
+    rows: pd.DataFrame = table[table["cut"] == cut].reset_index(drop=True)
+    return rows.drop(columns=["cut", *_list_other_columns(cut, cuts)], errors="ignore")
+
+
+def _list_other_columns(cut: str, cuts: Cuts) -> list[str]:
+    return sorted({name for columns in cuts.values() for name in columns} - {*cuts[cut]})

@@ -21,7 +21,6 @@ SHARED = (
     "errors",
     "identity",
     "cores",
-    "member_docstrings",
     "documents",
     "keys",
     "tables",

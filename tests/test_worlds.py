@@ -11,7 +11,7 @@ from dtef_pipeline.survey.model import Answer, Question, Segment
 from dtef_pipeline.survey.model import Survey as ReadSurvey
 from dtef_pipeline.survey.observations import observe
 from dtef_pipeline.survey.scoring.score import score_predictions
-from tests.made.predictions import predictions_of
+from tests.made.survey_boards import predictions_of
 from tests.made.world_tables import question_texts, scores, survey_responses
 from tests.made.worlds import Design, Survey, World
 

@@ -14,8 +14,7 @@ from assets.stage.family_drift import load_drift_section
 from assets.stage.partitions import SNAPSHOT_TAG, markdown, roll_up
 from assets.stage.resources import Store
 from dtef_pipeline.asking.episodes import play, split_into_windows
-from dtef_pipeline.drift.anchors import AnchorJudging, add_anchors, build_anchor_rows
-from dtef_pipeline.drift.judge_verdicts import judge_drift
+from dtef_pipeline.drift.judge_verdicts import AnchorJudging, add_anchors, build_anchor_rows, judge_drift
 from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject
 from dtef_pipeline.drift.verdict_tables import ANCHORS
 from dtef_pipeline.family.stage import Limits

@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field, create_model
 
 from assets.stage.family_drift import load_panel_section
 from assets.stage.resources import Store
+from dtef_pipeline.documents import member_docstrings
 from dtef_pipeline.family.run_settings import FamilySettings, RunSettings, build_settings, load_panel_settings
-from dtef_pipeline.member_docstrings import member_docstrings
 from resources.settings import Settings
 
 Result = dg.MaterializeResult[Any]

@@ -17,7 +17,7 @@ from assets.stage.family_drift import build_drift_assets
 from assets.stage.partitions import load_store_models, markdown
 from assets.stage.resources import Store
 from assets.stage.roll_up import build_costs_asset
-from dtef_pipeline.drift.anchors import AnchorJudging
+from dtef_pipeline.drift.judge_verdicts import AnchorJudging
 from dtef_pipeline.drift.subject import Row
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import FamilyBoard, Preview

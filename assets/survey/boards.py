@@ -16,8 +16,7 @@ from assets.stage.resources import Store
 from assets.stage.roll_up import build_costs_asset, publish_tables, require_scored
 from assets.stage.versions import column_schema
 from dtef_pipeline.boards.boards import BoardEvidence, load_evidence
-from dtef_pipeline.boards.cells import TARGETS, BoardOptions
-from dtef_pipeline.boards.memory_tables import copy_into_memory, open_memory_copy
+from dtef_pipeline.boards.cells import TARGETS, BoardOptions, copy_into_memory, open_memory_copy
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.boards.board_rows import BOARD_SOURCES, TEXT_COLUMNS, build_published_tables

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 from pydantic import ConfigDict, Field
 
-from dtef_pipeline.member_docstrings import DescribedMembers
+from dtef_pipeline.documents import DescribedMembers
 from dtef_pipeline.preference.pairing import OTHER_TOOLS
 from dtef_pipeline.tables import description
 from dtef_pipeline.text.json_values import simplify_value
@@ -55,11 +55,15 @@ class RowBody(AnswerBody):
     """A part of a response whose members are columns of a table, with the table's descriptions, and its own members."""
 
     @classmethod
-    def select_columns(cls, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the columns as JSON values; null if the row lacks one."""
+    def list_columns(cls) -> tuple[str, ...]:
         columns = cls.model_config["json_schema_extra"]
         assert isinstance(columns, TableColumns)
-        return {name: convert_to_json(row.get(name)) for name in columns.names}
+        return columns.names
+
+    @classmethod
+    def select_columns(cls, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the columns as JSON values; null if the row lacks one."""
+        return {name: convert_to_json(row.get(name)) for name in cls.list_columns()}
 
 
 def convert_to_json(value: Any) -> Any:
@@ -84,21 +88,15 @@ def _describe_type(kind: pa.DataType) -> dict[str, Any]:
     return {"type": next(name for fits, name in _JSON_KINDS if fits(kind))}
 
 
-def _add_family_names(schema: dict[str, Any]) -> None:
+def list_families(*others: str) -> list[str]:
+    """Return the names of the families, and `others`."""
     # Imported here because the families load slowly.
     from dtef_pipeline.families import FAMILIES
 
-    schema["enum"] = [family.name for family in FAMILIES]
+    return [*(family.name for family in FAMILIES), *others]
 
 
-FamilyName = Annotated[str, Field(json_schema_extra=_add_family_names)]
+FamilyName = Annotated[str, Field(json_schema_extra=lambda schema: schema.update(enum=list_families()))]
 """Only for the description; checks nothing."""
-
-
-def _add_voted_family_names(schema: dict[str, Any]) -> None:
-    _add_family_names(schema)
-    schema["enum"].append(OTHER_TOOLS)
-
-
-VotedFamilyName = Annotated[str, Field(json_schema_extra=_add_voted_family_names)]
+VotedFamilyName = Annotated[str, Field(json_schema_extra=lambda schema: schema.update(enum=list_families(OTHER_TOOLS)))]
 """Family of votes: one of the families, or that of votes collected by another tool."""

@@ -1,17 +1,21 @@
-"""The application: its routes, its errors, and the headers of every response."""
+"""The application: its routes, its errors, the headers of every response, and its OpenAPI description for generating clients and tests."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import JSONResponse
 from starlette.datastructures import MutableHeaders, State
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dtef_pipeline.api import description, service_health
+from dtef_pipeline.api import service_health
+from dtef_pipeline.api.access import OperatorToken
 from dtef_pipeline.api.documents.document_history import PERSONAS, SCENARIOS
 from dtef_pipeline.api.documents.document_routes import build_document_router, template_router
 from dtef_pipeline.api.pages import (
@@ -24,12 +28,60 @@ from dtef_pipeline.api.pages import (
     vote_pages,
 )
 from dtef_pipeline.api.pages.page_routes import handle_errors_with_pages
-from dtef_pipeline.api.problems import Problem, answer_problems, is_json
+from dtef_pipeline.api.problems import PROBLEM_TYPE, Problem, ProblemBody, answer_problems, is_json
 from dtef_pipeline.api.queue import queue_routes
 from dtef_pipeline.api.queue.event_stream import Watchers
 from dtef_pipeline.api.results import result_routes
 from dtef_pipeline.api.review import feedback_routes
 from dtef_pipeline.api.services import Services
+
+description_router = APIRouter()
+ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ProblemBody, "description": "The error, as problem+json (RFC 9457)."},
+    "503": {
+        "model": ProblemBody,
+        "description": "The server cannot do this now: its store is not available, or its configuration is invalid.",
+    },
+}
+"""Responses in the description of every route."""
+_HTTP_VERBS = ("get", "post", "put", "patch", "delete")
+
+
+@description_router.get("/api/openapi.json", include_in_schema=False)
+def openapi(who: OperatorToken, request: Request) -> JSONResponse:
+    """Return this description."""
+    return JSONResponse(request.app.openapi(), headers={"Cache-Control": "no-cache"})
+
+
+def describe(app: FastAPI) -> None:
+    """Install the description in the application, after all routes are added."""
+
+    def build_description() -> dict[str, Any]:
+        if not app.openapi_schema:
+            document = get_openapi(title=app.title, version=app.version, routes=app.routes)
+            for _, _, operation in operations(document):
+                for status in ERROR_RESPONSES:
+                    answer = operation["responses"][status]
+                    # The framework can only say that a model is in application/json.
+                    answer["content"] = {PROBLEM_TYPE: answer["content"]["application/json"]}
+            app.openapi_schema = document
+        return app.openapi_schema
+
+    app.openapi = build_description  # type: ignore[method-assign]
+
+
+def operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield (method in capitals, path, operation) of a description, in the order of the paths."""
+    for path, item in sorted(document["paths"].items()):
+        for verb in _HTTP_VERBS:
+            if verb in item:
+                yield verb.upper(), path, item[verb]
+
+
+def read_role(operation: Mapping[str, Any]) -> str | None:
+    """Return the least role that may use an operation; None: it is open to all."""
+    return next((role for scheme in operation.get("security", ()) for roles in scheme.values() for role in roles), None)
+
 
 API_TITLE = "DTEF pipeline"
 API_VERSION = "1"
@@ -41,7 +93,7 @@ _SECURITY_HEADERS = {
 }
 # A route of the queue comes before that of a run, which takes any id.
 _ROUTERS = (
-    description.router,
+    description_router,
     build_document_router(PERSONAS),
     template_router,
     build_document_router(SCENARIOS),
@@ -73,14 +125,14 @@ def make_app(services: Services) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,
         dependencies=[Depends(require_storable_text)],
-        responses=description.ERROR_RESPONSES,
+        responses=ERROR_RESPONSES,
     )
     use_services(app, services)
     answer_problems(app)
     handle_errors_with_pages(app)
     for router in _ROUTERS:
         app.include_router(router)
-    description.describe(app)
+    describe(app)
     app.add_middleware(_Edges)
     return app
 

@@ -16,9 +16,18 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.asking.models import COMPUTED
-from dtef_pipeline.boards.board_subject import BoardSubject, Codes, Noise
-from dtef_pipeline.boards.cells import BoardOptions, identify, load_cells, load_scores_by_metric, require_current_scores
+from dtef_pipeline.boards.cells import (
+    BoardOptions,
+    BoardSubject,
+    Codes,
+    Noise,
+    identify,
+    load_cells,
+    load_scores_by_metric,
+    require_current_scores,
+)
 from dtef_pipeline.boards.intervals import board_intervals
+from dtef_pipeline.boards.item_means import group_means
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import Floats, fit_effects
@@ -132,7 +141,7 @@ def _rank_rows(places: _Places, score: Floats, subject: BoardSubject) -> dict[st
     return {
         "rank": rank.astype("Int32" if rank.isna().any() else "int32"),
         "place": rank_numbers(adjusted, places.group),
-        "score": _mean_by_code(places.row, score, rows),
+        "score": group_means(score, places.row, rows),
         "adjusted_score": np.clip(adjusted, 0, 1),
         "n_pairs": n_pairs,
         "note": _explain_unranked(adjusted, n_pairs, n_parts, n_needed, pairs, subject),
@@ -191,7 +200,7 @@ def adjust_scores(
     n_scores = np.bincount(row[fit], minlength=rows)
     is_compared = _mark_compared_rows(effects.component, n_scores, group, is_reference & counts, groups)
     mask = fit & is_compared[row]
-    cell_effects = _mean_by_code(cell[mask], score[mask] - np.nan_to_num(effects.of_row)[row[mask]], cells)
+    cell_effects = group_means(score[mask] - np.nan_to_num(effects.of_row)[row[mask]], cell[mask], cells)
     cell_groups = np.zeros(cells, dtype=np.int64)
     cell_groups[cell] = group[row]
     by_reference = np.bincount(cell[mask & is_reference[row]], minlength=cells) > 0
@@ -200,10 +209,10 @@ def adjust_scores(
     # Where no cell tells two rows apart, those of the only row do for the others.
     is_known |= (np.bincount(cell_groups[is_known], minlength=groups) == 0)[cell_groups]
     cell_effects = np.where(is_known, cell_effects, np.nan)
-    level = _mean_by_code(cell_groups, np.where(by_reference | ~has_reference[cell_groups], cell_effects, np.nan), groups)
-    adjusted = _mean_by_code(row, score - cell_effects[cell], rows) + level[group]
+    level = group_means(np.where(by_reference | ~has_reference[cell_groups], cell_effects, np.nan), cell_groups, groups)
+    adjusted = group_means(score - cell_effects[cell], row, rows) + level[group]
     n_counting = np.bincount(group[n_scores > 0], minlength=groups)
-    return np.where(n_counting[group] == 0, _mean_by_code(row, score, rows), adjusted)
+    return np.where(n_counting[group] == 0, group_means(score, row, rows), adjusted)
 
 
 def _mark_compared_rows(
@@ -222,14 +231,6 @@ def _mark_compared_rows(
     is_only = (n_scores > 0) & (np.bincount(group[n_scores > 0], minlength=groups)[group] == 1)
     is_single = (main[group] == -2) & (n_scores > 0) & (is_reference | is_only)
     return np.asarray((component == main[group]) | is_single)
-
-
-def _mean_by_code(code: Codes, values: Floats, size: int) -> Floats:
-    """Return (size,) means of the known values, NaN if there are none."""
-    is_known = np.isfinite(values)
-    count = np.bincount(code[is_known], minlength=size)
-    mean = np.divide(np.bincount(code[is_known], values[is_known], size), count, out=np.full(size, np.nan), where=count > 0)
-    return np.asarray(mean)
 
 
 def _count_distinct(code: Codes, values: Codes, size: int) -> Codes:

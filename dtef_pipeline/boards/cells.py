@@ -1,4 +1,4 @@
-"""The cells that all statistics are computed from, as columns.
+"""The cells that all statistics are computed from, as columns, and what a family provides for them.
 
 A **pair** is one item of one partition. A **cell** is a pair in one setting, with its draws averaged; a row is the cell of one model
 variant. An item of fifty partitions is one item (`same_item`). A **cluster** is the unit of independence: items that the family links, in
@@ -8,9 +8,10 @@ all partitions.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import duckdb
 import numpy as np
@@ -19,11 +20,100 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import build_place_sql, snapshot_order
-from dtef_pipeline.boards.board_subject import BoardSubject
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.keys import MODEL, Keys
+from dtef_pipeline.statistics.cluster_robust import CORRELATION, OF_OBSERVED
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.tables import ANSWERED, STATUSES
+from dtef_pipeline.text.number_words import format_plural
+
+if TYPE_CHECKING:
+    from dtef_pipeline.boards.intervals import Grid, Measures
+from collections.abc import Collection
+
+from dtef_pipeline.asking.snapshot_order import TIMES_TABLE, build_times_sql
+
+Codes = npt.NDArray[np.int64]
+Deviations = npt.NDArray[np.float32]
+
+
+class Noise(Protocol):
+    """How far the scores of cells deviate from their mean when their reference data are observed again."""
+
+    @property
+    def score(self) -> Deviations:
+        """(cells, replicates), 0 on average, and 0 for unscored cells."""
+
+    def select_cells(self, rows: Codes) -> Self:
+        """Return the noise of some of the cells."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoardSubject:
+    """A family's key columns, its metrics, and the other content of its boards. The examples are as in `Keys`.
+
+    Names of count columns come from the keys: `n_blueprints` and `n_tasks`, if those are the second level of the space and the noun for an
+    item.
+    """
+
+    keys: Keys
+    metrics: tuple[str, ...]
+    """Columns of `scores` that a board can rank by, 0-1."""
+    distances: tuple[str, ...]
+    """The metrics of which lower is better; their score is 1 - distance."""
+    credits: Mapping[str, float | None]
+    """The score of rows of each status other than `ok`, 0-1; None: means exclude the row."""
+    corrected: tuple[str, ...]
+    """Other columns of `scores` that come with each cell as their means, lower is better."""
+    references: tuple[str, ...]
+    """Columns of `reference_scores` that are structs with one score per metric."""
+    typical: tuple[str, ...]
+    """References. In estimates of the smallest detectable difference, the first one with a score takes the place of a second model."""
+    facts: Mapping[str, str]
+    """Other columns of `reference_scores` that come with each cell, and their SQL types."""
+    size: Callable[[str], float]
+    """Sort key of the first column of the setting."""
+    observed_baselines: frozenset[str]
+    """Models whose predictions are computed from observed answers, and so change with a new sample of people."""
+    marginal: str
+    """The model whose predictions contain the answers that they are scored against; it does not show how easy a cell is."""
+    reference: str
+    """The computed model that every language model is compared with."""
+    ranked_from: int
+    """Number of values of the space's second level in which a model needs a score to be ranked, or all if there are fewer."""
+    reliability: pa.Schema
+    """RELIABILITY: one row per series with repeated draws."""
+    reference_remedy: str
+    """Advice to users when reference scores are missing: `"load the suite again"`."""
+    clusters: Callable[[duckdb.DuckDBPyConnection], pd.DataFrame]
+    """Returns the clusters of items, given a connection to the tables: `cluster` of each `Keys.shared_item`. Equal items without a row are
+    one cluster."""
+    noise: Callable[[duckdb.DuckDBPyConnection, pd.DataFrame, BoardOptions], Any]
+    """Returns the noise of the cells' scores, given a connection to the tables; None: unknown."""
+    measures: Callable[[Grid], Measures]
+    """Returns the further statistics of a board's rows, given the cells."""
+    columns: tuple[str, ...]
+    """Columns that intervals and measures add to a board, in order."""
+
+    @property
+    def parts(self) -> str:
+        """The column that counts values of the space's second level: `n_blueprints`."""
+        return f"n_{self.keys.space[1]}s"
+
+    @property
+    def items(self) -> str:
+        """The column that counts distinct items: `n_tasks`."""
+        return f"n_{format_plural(self.keys.noun)}"
+
+    @property
+    def independent(self) -> str:
+        """The column that counts clusters: `n_topics`."""
+        return f"n_{format_plural(self.keys.cluster_noun)}"
+
+    def correlation(self, models: pd.Series) -> npt.NDArray[np.float64]:
+        """Return (models,), the correlation of the noise of each model's scores between two items."""
+        return np.where(models.isin(self.observed_baselines), OF_OBSERVED, CORRELATION)
+
 
 TARGETS, CELLS = ("clean", "all"), ("own", "shared")
 COUNT_COLUMNS = ("n_total", "n_ok", "n_answered", *(f"n_{status}" for status in STATUSES if status != "ok"))
@@ -270,3 +360,46 @@ def identify(cells: pd.DataFrame, columns: Sequence[str]) -> tuple[npt.NDArray[n
         key, size = key * many + cells[name].cat.codes.to_numpy(dtype=np.int64), size * many
     _, first, code = np.unique(key, return_index=True, return_inverse=True)
     return code.astype(np.int64), cells[list(columns)].iloc[first].reset_index(drop=True)
+
+
+_SCHEMA = "held"
+
+
+def copy_into_memory(
+    connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]], coded_columns: Collection[str], keys: Keys
+) -> None:
+    """Copy tables into memory for `open_memory_copy`, so that files are read once for all boards.
+
+    A million scores take about 200 MB.
+
+    Args:
+        connection: has the tables as views; only the first is required.
+        columns: columns to copy, by table; `*` stands for all.
+        coded_columns: text columns of the first table that repeat. As codes they are grouped and sorted several times faster.
+        keys: the family's, for the message about scores of an earlier version.
+    """
+    connection.execute(f"CREATE SCHEMA {_SCHEMA}")
+    first = next(iter(columns))
+    with require_current_scores(keys):
+        connection.execute(f"CREATE TABLE {_SCHEMA}.{TIMES_TABLE} AS {build_times_sql(first)}")
+    for table, names in columns.items():
+        if not has_table(connection, table):
+            continue
+        coded_names = coded_columns if table == first else ()
+        for name in coded_names:
+            # In the order of the text, which is that of the codes.
+            with require_current_scores(keys):
+                connection.execute(
+                    f"CREATE TYPE {_SCHEMA}.{name}_code AS ENUM (SELECT DISTINCT {name} FROM {table} ORDER BY ALL)"
+                )
+        fields = ", ".join(f"{name}::{_SCHEMA}.{name}_code AS {name}" if name in coded_names else name for name in names)
+        with require_current_scores(keys):
+            connection.execute(f"CREATE TABLE {_SCHEMA}.{table} AS SELECT {fields} FROM {table}")
+
+
+@contextmanager
+def open_memory_copy(connection: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a connection to the tables of `copy_into_memory`, for use like one to the originals."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET search_path = '{_SCHEMA}'")
+        yield cursor

@@ -10,15 +10,21 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.boards.board_subject import BoardSubject
-from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.boards.families import BETTER, OTHER, add_families
-from dtef_pipeline.boards.pairs import PairSums, add_model_columns, compare_pairs, sum_shared_items
+from dtef_pipeline.boards.cells import BoardOptions, BoardSubject
+from dtef_pipeline.boards.pairs import (
+    BETTER,
+    OTHER,
+    PairSums,
+    add_families,
+    add_model_columns,
+    compare_pairs,
+    product,
+    sum_shared_items,
+)
 from dtef_pipeline.keys import MODEL, Keys
+from dtef_pipeline.statistics.cluster_robust import compute_common_variance
 from dtef_pipeline.statistics.differences import Codes, Floats, places
-from dtef_pipeline.statistics.products import product
 from dtef_pipeline.statistics.ranks import rank_bounds
-from dtef_pipeline.statistics.shared_noise import compute_common_variance
 from dtef_pipeline.text.number_words import list_first_names
 
 _MOST_NAMED = 3

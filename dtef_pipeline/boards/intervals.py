@@ -10,12 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.boards.board_subject import BoardSubject, Codes, Deviations, Noise
-from dtef_pipeline.boards.cells import BoardOptions, identify
+from dtef_pipeline.boards.cells import BoardOptions, BoardSubject, Codes, Deviations, Noise, identify
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.statistics.cluster_robust import Estimates, Floats, estimate_ratios, explain_missing
+from dtef_pipeline.statistics.cluster_robust import Estimates, Floats, estimate_ratios, explain_missing, shared_variance
 from dtef_pipeline.statistics.differences import sum_by_cluster
-from dtef_pipeline.statistics.shared_noise import shared_variance
 
 Mask = npt.NDArray[np.bool_]
 NoiseTerm = tuple[Floats | float, Deviations, Codes | None]

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.snapshot_order import build_place_sql
-from dtef_pipeline.boards.families import BETTER, OTHER
 from dtef_pipeline.boards.item_means import codes, compute_result_means
-from dtef_pipeline.boards.paired_items import compare_grid, iterate_board_grids
+from dtef_pipeline.boards.pairs import BETTER, OTHER, compare_grid, iterate_board_grids
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Codes
 from dtef_pipeline.statistics.ranks import rank_bounds, rank_numbers

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -31,9 +32,10 @@ class MeanIntervals(NamedTuple):
 
 
 def group_means(values: Floats, group: Codes, groups: int) -> Floats:
-    """Return (groups,) the mean of the values of each group, NaN for empty groups. `values`, `group` (n,), without NaN."""
-    counts = np.bincount(group, minlength=groups)
-    sums = np.bincount(group, values, groups)
+    """Return (groups,) the mean of the known values of each group, NaN if there are none. `values` (n,): NaN if unknown; `group` (n,)."""
+    is_known = np.isfinite(values)
+    counts = np.bincount(group[is_known], minlength=groups)
+    sums = np.bincount(group[is_known], values[is_known], groups)
     return np.asarray(np.divide(sums, counts, out=np.full(groups, np.nan), where=counts > 0))
 
 
@@ -68,9 +70,6 @@ def compute_mean_intervals(
     return MeanIntervals(np.where(binary, exact[0], low), np.where(binary, exact[1], high), kind, whys)
 
 
-_READ_COLUMNS = ("item_id", "cluster", "status", "value", "score")
-
-
 def compute_result_means(scores: pa.Table, group_by: Sequence[str], *, macro_noted: bool = True) -> pa.Table:
     """Return one row per group, in order of first occurrence: the columns of `group_by`, and MEAN_COLUMNS.
 
@@ -80,20 +79,24 @@ def compute_result_means(scores: pa.Table, group_by: Sequence[str], *, macro_not
     whether notes explain a missing interval of the mean over clusters.
     """
     group, first = codes(scores, group_by)
-    table = _ScoreArrays.build_score_arrays(scores, group_by, group)
     groups = len(first)
-    items = table.item_means(table.score)
-    clusters = _average_clusters(items, table.cluster_of_item, table.group_of_cluster)
-    parsed_items = table.item_means(table.value)
-    n_scored = np.bincount(group[~np.isnan(table.score)], minlength=groups)
+    numbers = {name: codes(scores, [*group_by, column])[0] for name, column in (("item", "item_id"), ("cluster", "cluster"))}
+    values = {name: scores[name].cast(pa.float64()).to_numpy() for name in ("value", "score")}
+    responses = pd.DataFrame({"group": group, **numbers, **values})
+    items, parsed_items = (_average(responses, name, "item") for name in ("score", "value"))
+    clusters = _average(items, "mean", "cluster")
+    has_score = responses["score"].notna().to_numpy()
+    n_scored, n_items, n_clusters = (
+        np.bincount(part, minlength=groups) for part in (group[has_score], items["group"], clusters["group"])
+    )
     n_skipped = np.bincount(group, pc.starts_with(scores["status"], "skipped").to_numpy(), groups)
-    read = np.bincount(group, (scores["status"].to_numpy() == "ok") & ~np.isnan(table.score), groups)
+    read = np.bincount(group, (scores["status"].to_numpy() == "ok") & has_score, groups)
     # Whether each cluster of a group is one item.
-    lone = np.bincount(items.group, minlength=groups) == np.bincount(clusters.group, minlength=groups)
+    lone = n_items == n_clusters
     two_valued = _has_two_values(scores, first)
     micro = _compute_item_intervals(items, clusters, lone, two_valued)
     macro = compute_mean_intervals(
-        clusters.mean, clusters.group, groups, lone & two_valued, "cluster", "interval for the mean of groups"
+        *_split_means(clusters), groups, lone & two_valued, "cluster", "interval for the mean of groups"
     )
     n_total = np.bincount(group, minlength=groups)
     whys = zip(n_scored, micro.why_none, macro.why_none if macro_noted else [""] * groups, lone.tolist(), strict=True)
@@ -103,15 +106,15 @@ def compute_result_means(scores: pa.Table, group_by: Sequence[str], *, macro_not
         "n_scored": n_scored,
         "n_skipped": n_skipped,
         "n_failed": n_total - n_scored - n_skipped,
-        "n_items": np.bincount(items.group, minlength=groups),
-        "n_clusters": np.bincount(clusters.group, minlength=groups),
+        "n_items": n_items,
+        "n_clusters": n_clusters,
         "parse_rate": np.divide(read, n_scored, out=np.full(groups, np.nan), where=n_scored > 0),
-        "score": group_means(items.mean, items.group, groups),
+        "score": group_means(*_split_means(items), groups),
         "score_low": micro.low,
         "score_high": micro.high,
         "interval_kind": micro.kind,
-        "score_given_parsed": group_means(parsed_items.mean, parsed_items.group, groups),
-        "macro_score": group_means(clusters.mean, clusters.group, groups),
+        "score_given_parsed": group_means(*_split_means(parsed_items), groups),
+        "macro_score": group_means(*_split_means(clusters), groups),
         "macro_low": macro.low,
         "macro_high": macro.high,
         "note": ["; ".join(filter(None, reasons)) or None for reasons in notes],
@@ -123,13 +126,12 @@ def compute_result_means(scores: pa.Table, group_by: Sequence[str], *, macro_not
     return rows
 
 
-class ItemMeans(NamedTuple):
-    """The items with a number, (items,) each: the mean over the draws that have one, and the item's group."""
-
-    mean: Floats
-    group: Codes
-    place: Codes
-    """Code of the item among all of the table."""
+def _average(rows: pd.DataFrame, column: str, by: str) -> pd.DataFrame:
+    """Return the `mean` of the known values of a column for each number in `by`, its `size`, and its `group` and `cluster`."""
+    known = rows[rows[column].notna()]
+    return known.groupby(by, sort=True).agg(
+        mean=(column, "mean"), size=(column, "size"), group=("group", "first"), cluster=("cluster", "first")
+    )
 
 
 def codes(rows: pa.Table, names: Sequence[str]) -> tuple[Codes, Codes]:
@@ -143,49 +145,14 @@ def codes(rows: pa.Table, names: Sequence[str]) -> tuple[Codes, Codes]:
     return number, np.unique(number, return_index=True)[1].astype(np.int64)
 
 
-class _ScoreArrays(NamedTuple):
-    """The rows of a score table as numbers."""
-
-    value: Floats  # (rows,), NaN for none
-    score: Floats  # (rows,), NaN for none
-    item: Codes  # (rows,)
-    group_of_item: Codes
-    cluster_of_item: Codes
-    group_of_cluster: Codes
-
-    @classmethod
-    def build_score_arrays(cls, scores: pa.Table, group_by: Sequence[str], group: Codes) -> _ScoreArrays:
-        named = scores.select([*dict.fromkeys([*group_by, *_READ_COLUMNS])])
-        item, first_of_item = codes(named, [*group_by, "item_id"])
-        cluster, first_of_cluster = codes(named, [*group_by, "cluster"])
-        value, score = (scores[name].cast(pa.float64()).to_numpy() for name in ("value", "score"))
-        return cls(value, score, item, group[first_of_item], cluster[first_of_item], group[first_of_cluster])
-
-    def item_means(self, numbers: Floats) -> ItemMeans:
-        is_known = ~np.isnan(numbers)
-        means = group_means(numbers[is_known], self.item[is_known], len(self.group_of_item))
-        place = np.flatnonzero(~np.isnan(means))
-        return ItemMeans(means[place], self.group_of_item[place], place.astype(np.int64))
-
-
-class _ClusterMeans(NamedTuple):
-    mean: Floats
-    group: Codes
-    size: Floats
-    """Items behind each mean."""
-
-
-def _average_clusters(items: ItemMeans, cluster_of_item: Codes, group_of_cluster: Codes) -> _ClusterMeans:
-    cluster = cluster_of_item[items.place]
-    means = group_means(items.mean, cluster, len(group_of_cluster))
-    places = np.flatnonzero(~np.isnan(means))
-    sizes = np.bincount(cluster, minlength=len(group_of_cluster)).astype(np.float64)
-    return _ClusterMeans(means[places], group_of_cluster[places], sizes[places])
+def _split_means(rows: pd.DataFrame) -> tuple[Floats, Codes]:
+    """Return the means of `_average` and their groups, (rows,) each."""
+    return rows["mean"].to_numpy(np.float64), rows["group"].to_numpy(np.int64)
 
 
 def _compute_item_intervals(
-    items: ItemMeans,
-    clusters: _ClusterMeans,
+    items: pd.DataFrame,
+    clusters: pd.DataFrame,
     lone: npt.NDArray[np.bool_],
     two_valued: npt.NDArray[np.bool_],
 ) -> MeanIntervals:
@@ -194,18 +161,12 @@ def _compute_item_intervals(
     Items are the independent units if each cluster is one item (`lone`), or if the group is a single cluster. With 2 to 4 clusters the
     spread between them cannot be estimated: the interval is over items, and `why_none` says so.
     """
-    n_clusters = np.bincount(clusters.group, minlength=len(lone))
+    n_clusters = np.bincount(clusters["group"], minlength=len(lone))
     together = ~lone & (n_clusters >= MIN_CLUSTERS)
-    item_mask, cluster_mask = ~together[items.group], together[clusters.group]
-    by_item = compute_mean_intervals(items.mean[item_mask], items.group[item_mask], len(lone), two_valued, "item")
-    by_cluster = compute_mean_intervals(
-        clusters.mean[cluster_mask],
-        clusters.group[cluster_mask],
-        len(lone),
-        np.zeros_like(lone),
-        "cluster",
-        sizes=clusters.size[cluster_mask],
-    )
+    items, clusters = items[~together[items["group"]]], clusters[together[clusters["group"]]]
+    sizes = clusters["size"].to_numpy(np.float64)
+    by_item = compute_mean_intervals(*_split_means(items), len(lone), two_valued, "item")
+    by_cluster = compute_mean_intervals(*_split_means(clusters), len(lone), np.zeros_like(lone), "cluster", sizes=sizes)
     low, high, kind = (np.where(together, *pair) for pair in zip(by_cluster[:3], by_item[:3], strict=True))
     few_notes = ["" if single else describe_few_clusters(n) for n, single in zip(n_clusters.tolist(), lone, strict=True)]
     whys = zip(together, by_cluster.why_none, by_item.why_none, few_notes, strict=True)

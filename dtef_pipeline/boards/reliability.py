@@ -7,16 +7,18 @@ inform the deviation.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from scipy.special import stdtrit
+from scipy.special import fdtrc, fdtri, stdtrit
 
-from dtef_pipeline.boards.board_subject import BoardSubject
 from dtef_pipeline.boards.cells import (
     BoardOptions,
+    BoardSubject,
     cells_sql,
     load_cells,
     parameters,
@@ -25,7 +27,6 @@ from dtef_pipeline.boards.cells import (
 )
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, Floats, estimate_ratios, explain_missing
-from dtef_pipeline.statistics.variance_ratio import estimate_variance_ratio
 from dtef_pipeline.text.number_words import format_count
 
 POWER = 0.8
@@ -149,3 +150,37 @@ def _estimate_model_difference(cells: pd.DataFrame, subject: BoardSubject) -> di
     if (rows["score"] - reference[rows.index]).abs().max() < _EQUAL:
         return {"note": "no detectable difference of models: it is the reference that models are compared with"}
     return {"model_detectable": compute_model_detectable(sums, counts)}
+
+
+class VarianceRatio(NamedTuple):
+    """Component / residual, 0 or more, its 95 % interval, and the p of a zero ratio."""
+
+    value: float
+    low: float
+    high: float
+    p: float
+
+
+def estimate_variance_ratio(statistic: Callable[[float], float], groups: int, freedom: int) -> VarianceRatio:
+    """Estimate the ratio and its interval from `statistic`, which follows F with degrees of freedom `groups` and `freedom` at the true
+    ratio.
+
+    `statistic` falls as the ratio grows. The estimate is where it is 1 (0 if it starts below 1): in balanced data the classic (F - 1) / k
+    with k values per group. The interval contains the ratios at which it is between the 2.5 % and 97.5 % points of F, which is exact for
+    normal effects also in unbalanced data (Wald 1947; Searle, Casella & McCulloch 1992, ch. 3; Seely & El-Bassiouni 1983).
+    """
+    tails = [fdtri(groups, freedom, place) for place in ((1 + CONFIDENCE) / 2, (1 - CONFIDENCE) / 2)]
+    value, low, high = (_find_ratio(statistic, float(quantile)) for quantile in (1.0, *tails))
+    return VarianceRatio(value, low, high, float(fdtrc(groups, freedom, statistic(0.0))))
+
+
+def _find_ratio(statistic: Callable[[float], float], quantile: float) -> float:
+    """Return the ratio at which the statistic is `quantile`; 0 if it is never above it."""
+    from scipy.optimize import brentq
+
+    if statistic(0.0) <= quantile:
+        return 0.0
+    top = 1.0
+    while statistic(top) > quantile:
+        top *= 4
+    return float(brentq(lambda ratio: statistic(ratio) - quantile, 0.0, top, xtol=1e-15))

@@ -15,7 +15,6 @@ import pandas as pd
 import pyarrow as pa
 
 from assets.engine.settings_config import load_family_panel
-from dtef_pipeline.boards.cuts import Cuts, select_cut
 from dtef_pipeline.boards.named_boards import Board
 from dtef_pipeline.cli.options import USUAL_FAMILY
 from dtef_pipeline.cli.terminal import compute_terminal_fit, print_rows, whole_frame
@@ -29,7 +28,7 @@ from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.boards.meanings import list_meanings
 from dtef_pipeline.survey.boards.schemas import MEANINGS
 from dtef_pipeline.survey.boards.survey_boards import PUBLISHED
-from dtef_pipeline.tables import description
+from dtef_pipeline.tables import Cuts, description, select_cut
 from dtef_pipeline.text.name_matching import filter_by_patterns as filter_by_patterns
 from dtef_pipeline.text.name_matching import suggest_nearest
 from resources.settings import Settings

@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args, get_origin
 import click
 from pydantic.fields import FieldInfo
 
+from dtef_pipeline.documents import member_docstrings
 from dtef_pipeline.family.run_settings import Door, RunSettings, list_settings_at, option_name, setting
-from dtef_pipeline.member_docstrings import member_docstrings
 
 
 def settings_options(

@@ -1,24 +1,183 @@
-"""The snapshots of every model in `scores` and `predictions`: one series at a time, draws averaged by DuckDB."""
+"""The snapshots of every model in `scores` and `predictions`: one series at a time, draws averaged by DuckDB; which of them are comparable,
+and which verdicts count."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 from typing import Any
 
 import duckdb
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.asking.snapshot_order import among, convert_microseconds, snapshot_order, snapshot_time
 from dtef_pipeline.boards.cells import has_table
+from dtef_pipeline.drift.rule import MIN_ANSWERED, MIN_HOURS, compute_hours
 from dtef_pipeline.drift.settings import WatchOptions, list_names
-from dtef_pipeline.drift.snapshots import Snapshot
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.tables import ANSWERED
+
+Floats = npt.NDArray[np.float64]
+Items = npt.NDArray[np.uint64]
+SHARED = 0.5
+"""Share of the items that a snapshot needs to be compared on them."""
+NEARLY_ALL = 0.95
+"""Share of a panel's pairs that another panel must have to replace it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """One snapshot of one series; arrays are (items,), in the ascending order of `items`.
+
+    `items`: codes of the items, answered or not. `score`: under the published policy, draws averaged, NaN if there is none. `parsed`: the
+    mean over the parsed draws. `ok`, `answered`: number of draws that were parsed, and answered. `served`, `fingerprints`: reported by the
+    provider.
+    """
+
+    label: str
+    items: Items
+    score: Floats
+    parsed: Floats
+    ok: Floats
+    answered: Floats
+    served: frozenset[str] = frozenset()
+    fingerprints: frozenset[str] = frozenset()
+
+    @property
+    def is_answered(self) -> bool:
+        return bool(len(self.items) and np.isfinite(self.score).mean() >= MIN_ANSWERED)
+
+
+def parse_rate(ok: Floats, n_answered: Floats) -> float | None:
+    """Return the share of answered draws that were parsed, or None if none was answered."""
+    total = np.nansum(n_answered)
+    return float(np.nansum(ok) / total) if total else None
+
+
+@dataclass(slots=True, eq=False)
+class Comparable:
+    """Comparable snapshots in chronological order: each shares most items with the first `baseline` of them.
+
+    `items` are the compared items: those in at least two of the baseline's snapshots, or in one while there are at most two. Compared items
+    thus stay so, regardless of later snapshots of the baseline. A snapshot with too few answers is not part of the baseline.
+    """
+
+    baseline: int
+    snapshots: list[Snapshot] = field(default_factory=list)
+    items: Items = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    _founders: list[Snapshot] = field(default_factory=list)
+
+    def count_shared(self, snapshot: Snapshot) -> int:
+        """Return how many of the items a snapshot has."""
+        return len(np.intersect1d(self.items, snapshot.items, assume_unique=True))
+
+    def accepts(self, snapshot: Snapshot) -> bool:
+        """Return whether enough items are shared: half; until the baseline is complete, half of these or the snapshot's, if more.
+
+        Later snapshots may have more: new items have no baseline and are not compared.
+        """
+        is_forming = len(self._founders) < self.baseline
+        return self.count_shared(snapshot) >= SHARED * (
+            max(len(self.items), len(snapshot.items)) if is_forming else len(self.items)
+        )
+
+    def add(self, snapshot: Snapshot) -> None:
+        self.snapshots.append(snapshot)
+        if snapshot.is_answered and len(self._founders) < self.baseline:
+            self._founders.append(snapshot)
+            items, counts = np.unique(np.concatenate([founder.items for founder in self._founders]), return_counts=True)
+            self.items = items[counts >= min(2, SHARED * len(self._founders))]
+        elif not self._founders:
+            self.items = self.snapshots[0].items
+
+    def is_long(self, times: Mapping[str, datetime | None]) -> bool:
+        """Return whether its answered snapshots span the rule's hours. `times`: when each was taken, by label."""
+        hours = compute_hours([times[snapshot.label] for snapshot in self.snapshots if snapshot.is_answered])
+        return hours is not None and hours >= MIN_HOURS
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether two of its snapshots are answered, so that only time between them may be missing."""
+        return sum(snapshot.is_answered for snapshot in self.snapshots) > 1
+
+    def grid(self, values: Callable[[Snapshot], Floats]) -> pd.DataFrame:
+        """Return (items, snapshots) values of one of the arrays; NaN if an item is missing."""
+        return grid(self.items, self.snapshots, values)
+
+
+def grid(items: Items, snapshots: Sequence[Snapshot], values: Callable[[Snapshot], Floats]) -> pd.DataFrame:
+    """Return (items, snapshots) values of one of the snapshots' arrays; NaN if an item is missing. `items` must be ascending."""
+    table = np.full((len(items), len(snapshots)), np.nan)
+    for column, snapshot in enumerate(snapshots):
+        place = np.searchsorted(items, snapshot.items).clip(max=max(len(items) - 1, 0))
+        mask = items[place] == snapshot.items if len(items) else np.zeros(len(snapshot.items), dtype=bool)
+        table[place[mask], column] = values(snapshot)[mask]
+    return pd.DataFrame(table, columns=[snapshot.label for snapshot in snapshots])
+
+
+def build_panels(
+    snapshots: Sequence[Snapshot], baseline: int, times: Mapping[str, datetime | None], pairs: Callable[[Items], Items]
+) -> list[Comparable]:
+    """Return the panels of a series whose verdicts count, the latest last. `times`: when each snapshot was taken, by label. `pairs`: codes
+    of (partition, item) pairs, regardless of wording.
+
+    A series changes to another panel once that is comparable (two snapshots, 23 hours apart) and either two consecutive snapshots have it
+    or nothing was comparable before. Snapshots with too few answers are ignored. An earlier panel counts until a later panel of the series
+    covers its pairs, so that no verdict is hidden by fewer items. If a series returns to a panel, those in between with fewer pairs no
+    longer count. If nothing is comparable, the latest repeated panel is kept: it lacks only the hours. Which panels count depends on items,
+    times and whether they were answered, never on a score.
+    """
+    groups: list[Comparable] = []
+    gone_over: list[Comparable] = []
+    previous = None
+    for snapshot in snapshots:
+        # The group that shares most with the snapshot, the newest of equal ones.
+        accepting = [candidate for candidate in reversed(groups) if candidate.accepts(snapshot)]
+        group = max(accepting, key=lambda candidate: candidate.count_shared(snapshot), default=Comparable(baseline))
+        groups = [*(member for member in groups if member is not group), group]
+        group.add(snapshot)
+        if not snapshot.is_answered:
+            continue
+        current = gone_over[-1] if gone_over else None
+        if current is None or (
+            group is not current and group.is_long(times) and (group is previous or not current.is_long(times))
+        ):
+            gone_over = _trim_groups(gone_over, group, pairs)
+        previous = group
+    parts = _select_uncovered(gone_over or groups[-1:], times, pairs)
+    if any(part.is_repeated for part in parts):
+        return parts
+    return [part for part in groups if part.is_repeated][-1:] or parts
+
+
+def _select_uncovered(
+    gone_over: Sequence[Comparable], times: Mapping[str, datetime | None], pairs: Callable[[Items], Items]
+) -> list[Comparable]:
+    """Return the last, and before it the comparable ones that no later one covers."""
+    return [
+        old
+        for i, old in enumerate(gone_over, start=1)
+        if i == len(gone_over) or (old.is_long(times) and not any(_is_covering(later, old, pairs) for later in gone_over[i:]))
+    ]
+
+
+def _trim_groups(gone_over: Sequence[Comparable], group: Comparable, pairs: Callable[[Items], Items]) -> list[Comparable]:
+    if group not in gone_over:
+        return [*gone_over, group]
+    position, n_pairs = gone_over.index(group), len(np.unique(pairs(group.items)))
+    panels = [panel for panel in gone_over[position + 1 :] if len(np.unique(pairs(panel.items))) > n_pairs]
+    return [*gone_over[:position], *panels, group]
+
+
+def _is_covering(later: Comparable, earlier: Comparable, pairs: Callable[[Items], Items]) -> bool:
+    """Return whether the later one has nearly all pairs of the earlier one."""
+    earlier_pairs = np.unique(pairs(earlier.items))
+    return bool(np.isin(earlier_pairs, pairs(later.items)).mean() >= NEARLY_ALL) if len(earlier_pairs) else True
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,11 +7,12 @@ items is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import cache
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -20,30 +21,179 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import among
 from dtef_pipeline.boards.cells import require_current_scores
-from dtef_pipeline.drift.changes import (
-    AnswerShares,
-    Change,
-    describe_break,
-    describe_scope,
-    find_answer_changes,
-    find_differences,
-    find_item_changes,
-    find_provider_changes,
-    parse_changes,
-)
-from dtef_pipeline.drift.history import Histories, History
+from dtef_pipeline.drift.evidence import RESOLUTION
+from dtef_pipeline.drift.history import Comparable, Floats, Histories, History, Items, Snapshot, build_panels, grid, parse_rate
 from dtef_pipeline.drift.judge_verdicts import subtract_judges
-from dtef_pipeline.drift.paired import Paired, pair_with_baseline
+from dtef_pipeline.drift.paired import (
+    Paired,
+    Scores,
+    SharedShift,
+    compute_known_means,
+    compute_shared_shift,
+    pair_with_baseline,
+)
 from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule
 from dtef_pipeline.drift.settings import WatchOptions, list_names
-from dtef_pipeline.drift.shared_shift import Scores, SharedShift, compute_shared_shift
-from dtef_pipeline.drift.snapshots import Comparable, Items, Snapshot, build_panels, grid, parse_rate
 from dtef_pipeline.drift.subject import Subject
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import DRIFT, DRIFT_SERIES, PARTITION_DRIFT
 from dtef_pipeline.drift.verdict_text import VERDICTS
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.text.number_words import list_first_names
+from dtef_pipeline.text.number_words import format_count, list_first_names
+
+PARSE_RATE_CHANGE = 0.01
+"""Smallest change of the parse rate that is reported."""
+_MOST_NAMED = 3
+
+
+class Change(NamedTuple):
+    """A change of a series. `snapshot`: the first with `after`; `kind`: such as `parse_rate`, or the family's word for its truth."""
+
+    kind: str
+    snapshot: str
+    before: str
+    after: str
+
+
+class AnswerShares(NamedTuple):
+    """Responses of the compared snapshots; arrays are (items, snapshots), NaN if an item is missing.
+
+    `parsed`: mean score of the parsed draws. `ok`, `answered`: number of draws that were parsed, and answered.
+    """
+
+    labels: Sequence[str]
+    parsed: Floats
+    ok: Floats
+    answered: Floats
+
+    def keep_first(self, snapshots: int | None, without: Collection[int] = ()) -> AnswerShares:
+        """Return the first `snapshots` snapshots, with NaN at the places `without`."""
+        is_known = [at not in without for at in range(len(self.labels))]
+        grids = (np.where(is_known, values, np.nan)[:, :snapshots] for values in (self.parsed, self.ok, self.answered))
+        return AnswerShares(self.labels[:snapshots], *grids)
+
+
+def find_answer_changes(shares: AnswerShares, first: int) -> list[Change]:
+    """Return whether responses or their parse rate changed at snapshot `first`, each over the items known on both sides."""
+    changes = []
+    before, after = (compute_known_means(part, axis=1) for part in (shares.parsed[:, :first], shares.parsed[:, first:]))
+    is_shared = np.isfinite(before) & np.isfinite(after)
+    if is_shared.any():
+        was, now = float(before[is_shared].mean()), float(after[is_shared].mean())
+        note = ", as before" if abs(now - was) < RESOLUTION else ""
+        words = [f"parsed answers score {mean:.4f}" for mean in (was, now)]
+        changes.append(Change("answers", shares.labels[first], words[0], f"{words[1]} ({now - was:+.4f}{note})"))
+    return changes + parse_changes(shares, first)
+
+
+def parse_changes(shares: AnswerShares, first: int) -> list[Change]:
+    rates = [parse_rate(shares.ok[:, part], shares.answered[:, part]) for part in (slice(first), slice(first, None))]
+    was, now = rates
+    if was is None or now is None or abs(now - was) < PARSE_RATE_CHANGE:
+        return []
+    return [Change("parse_rate", shares.labels[first], f"parsed {100 * was:.1f} %", f"parsed {100 * now:.1f} %")]
+
+
+def find_provider_changes(snapshots: Sequence[Snapshot], first: int | None) -> list[Change]:
+    """Return the changes of served model and of fingerprint nearest to snapshot `first`, or the first ones if that is None."""
+    named: dict[str, Callable[[Snapshot], frozenset[str]]] = {
+        "served_model": lambda snapshot: snapshot.served,
+        "fingerprint": lambda snapshot: snapshot.fingerprints,
+    }
+    changes = []
+    for kind, getter in named.items():
+        values = [(place, getter(snapshot)) for place, snapshot in enumerate(snapshots) if getter(snapshot)]
+        earlier: set[str] = set()
+        candidates = []
+        for (_, was), (place, now) in pairwise(values):
+            earlier |= was
+            # Several models may serve in parallel; seeing only some of them is no change.
+            if now - earlier or not now & was:
+                candidates.append((place, Change(kind, snapshots[place].label, ", ".join(sorted(was)), ", ".join(sorted(now)))))
+        changes += _choose_nearest(candidates, first)
+    return changes
+
+
+def _choose_nearest(candidates: Sequence[tuple[int, Change]], first: int | None) -> list[Change]:
+    if not candidates:
+        return []
+    return [min(candidates, key=lambda pair: 0 if first is None else abs(pair[0] - first))[1]]
+
+
+def find_item_changes(snapshots: Sequence[Snapshot], labels: pd.DataFrame, subject: Subject, first: int | None) -> list[Change]:
+    """Return changes of items between consecutive snapshots: one each of prompts, truth, metric and panel (the set of items).
+
+    Each is the one nearest to snapshot `first`, or the first if that is None. `labels`: see `find_differences`.
+    """
+    by_what: dict[str, list[tuple[int, Change]]] = {}
+    for place, (before, after) in enumerate(pairwise(snapshots), start=1):
+        if not np.array_equal(before.items, after.items):
+            for change in find_differences(before, after, labels, subject):
+                by_what.setdefault(change.kind, []).append((place, change))
+    return [change for candidates in by_what.values() for change in _choose_nearest(candidates, first)]
+
+
+def find_differences(before: Snapshot, after: Snapshot, labels: pd.DataFrame, subject: Subject) -> list[Change]:
+    """Return how the items of `after` differ from those of `before`.
+
+    `labels`: the columns `Keys.tested` by item code. A pair in both has other prompts if they share no prompt, and another truth if they
+    share none; a pair in only one is a change of the panel.
+    """
+    was, now = labels.loc[before.items], labels.loc[after.items]
+    pair = list(subject.keys.pair)
+    pairs = was.merge(now, on=pair, suffixes=("", "_now"))
+    matches = pd.DataFrame({name: pairs[name] == pairs[f"{name}_now"] for name in ("prompt_id", "truth_id", "metric")})
+    cells = matches.groupby([pairs[name] for name in pair]).any()
+    counts = (~cells).sum()
+    total = f"of {len(cells)} ({subject.keys.space[1]}, {subject.keys.noun}) pairs"
+    differences: list[tuple[str, str, str]] = []
+    if counts["prompt_id"]:
+        differences.append(("prompts", f"the prompts of {before.label}", f"other prompts for {counts['prompt_id']} {total}"))
+    if counts["truth_id"]:
+        truths = f"other {subject.truths} for {counts['truth_id']} {total}"
+        differences.append((subject.truth, f"the {subject.truths} that {before.label} was scored against", truths))
+    if counts["metric"]:
+        metrics = [f"scored by {', '.join(sorted(set(part['metric'])))}" for part in (was, now)]
+        differences.append(("metric", metrics[0], metrics[1]))
+    if len(cells) < max(len(part.drop_duplicates(pair)) for part in (was, now)):
+        # What was added to or dropped from the space's first level; if nothing, from its second, and which items.
+        spaces = _list_space_changes(was, now, subject.keys.space[:1]) or [
+            *_list_space_changes(was, now, subject.keys.space),
+            *_list_space_changes(was, now, subject.keys.shared_item),
+        ]
+        note = f" ({'; '.join(spaces)})" if spaces else ""
+        differences.append(("panel", describe_scope(was, subject), f"{describe_scope(now, subject)}{note}"))
+    return [Change(kind, after.label, *words) for kind, *words in differences]
+
+
+def describe_break(label: str, whats: Sequence[str], subject: Subject) -> str:
+    """Return why earlier snapshots are not compared with this one and later ones. `whats`: the changes from `find_differences`."""
+    second = subject.keys.space[1]
+    reasons = {
+        subject.truth: f"was scored against other {subject.truths}",
+        "prompts": "asked other prompts",
+        "panel": f"asked other {subject.keys.noun}s or {second}s",
+        "metric": "was scored by another metric",
+    }
+    return f"{label} {' and '.join(reasons[kind] for kind in whats)}, so earlier snapshots are not compared with it"
+
+
+def describe_scope(prompts: pd.DataFrame, subject: Subject) -> str:
+    """Return the scope of the prompts: `10 tasks in 2 blueprints of S1, 20 prompts`."""
+    first, second = subject.keys.space
+    values = sorted(set(prompts[first]), key=subject.in_order)
+    items = len(prompts[list(subject.keys.shared_item)].drop_duplicates())
+    seconds = len(prompts[[first, second]].drop_duplicates())
+    where = ", ".join(values) if len(values) <= _MOST_NAMED else f"{len(values)} {first}s"
+    return f"{format_count(items, subject.keys.noun)} in {format_count(seconds, second)} of {where}, {format_count(len(prompts), 'prompt')}"
+
+
+def _list_space_changes(was: pd.DataFrame, now: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    before, after = (
+        set(map("/".join, part[list(columns)].drop_duplicates().itertuples(index=False, name=None))) for part in (was, now)
+    )
+    changes = {"added": sorted(after - before), "dropped": sorted(before - after)}
+    return [f"{word} {list_first_names(names, _MOST_NAMED)}" for word, names in changes.items() if names]
 
 
 def build_pair_codes(labels: pd.DataFrame, subject: Subject) -> Callable[[Items], Items]:
@@ -121,7 +271,6 @@ def choose_panel(panels: Sequence[JudgedPanel]) -> JudgedPanel:
     return min(reversed(panels), key=lambda panel: VERDICTS.index(panel.word) if panel.word else len(VERDICTS))
 
 
-_MOST_NAMED = 3
 _NEARLY_ALL = 0.95
 """Share of the latest snapshot's prompts below which the row says how many are compared."""
 
@@ -215,7 +364,7 @@ def _compare_series(
             for peer, others in snapshots.items()
             if options.is_control(model, peer.keys["model"], temperature=peer.temperature)
         }
-        comparisons[history] = _Comparison(history, series, histories.labels, pairs, histories.subject, options, limit, peers)
+        comparisons[history] = _Comparison(history, series, histories, pairs, options, limit, peers)
     return comparisons
 
 
@@ -253,17 +402,16 @@ class _Comparison:
         self,
         history: History,
         snapshots: list[Snapshot],
-        labels: pd.DataFrame,
+        histories: Histories,
         pairs: Callable[[Items], Items],
-        subject: Subject,
         options: WatchOptions,
         threshold: float | None,
         peers: Mapping[str, Sequence[Snapshot]],
     ) -> None:
-        self._history, self._snapshots, self._labels = history, snapshots, labels
-        self._subject, self._options = subject, options
+        self._history, self._snapshots, self._options = history, snapshots, options
+        self._labels, self._subject = histories.labels, histories.subject
         self._panels = [
-            JudgedPanel(part, labels, subject, history.times, history.temperature, threshold, peers)
+            JudgedPanel(part, self._labels, self._subject, history.times, history.temperature, threshold, peers)
             for part in build_panels(snapshots, options.baseline, history.times, pairs)
         ]
         self._panel = panel = choose_panel(self._panels)
@@ -276,7 +424,7 @@ class _Comparison:
     def check(self, shared: SharedShift) -> dict[str, Any]:
         """Return a row of `ModelDrift.rows`. `shared`: the shift that all models in the same setting share."""
         verdict = self.verdict
-        evidence = {**verdict.row(), **shared.row()} if verdict else {}
+        evidence = {**verdict.row(), **shared._asdict()} if verdict else {}
         changes = self._collect_changes()
         return {
             **self._history.keys,

@@ -11,8 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.drift.evidence import NO_OUTAGES, Evidence, Outages, estimate_shift, evidence, find_outages
-from dtef_pipeline.drift.paired import ItemShift, Paired, pair_with_baseline
-from dtef_pipeline.drift.shared_shift import Control, Scores, choose_control, compute_known_evidence
+from dtef_pipeline.drift.paired import Control, Paired, Scores, choose_control, compute_known_evidence, pair_with_baseline
 from dtef_pipeline.drift.verdict_tables import EVIDENCE
 from dtef_pipeline.drift.verdict_text import describe_early
 from dtef_pipeline.text.number_words import list_first_names
@@ -37,8 +36,7 @@ class Verdict:
     compared. `outage`: snapshots that were off for a while and came back. `top_changes`: the items that changed most; None without evidence.
     `notes`: additions to the rule's reason. `since`: the place of the first snapshot of a change: of the shift if the evidence dates it,
     else of the best-fitting single change if the range is large, else the first snapshot after the baseline. `outage_places`: places of
-    outages, which `top_changes` excludes. `shift_vs_peers`: the shift beyond that of the other models, or None without control.
-    `parsed_shift`: that of only the parsed responses. `drift_kind`: which scores drifted, or None.
+    outages, which `top_changes` excludes.
     """
 
     verdict: VerdictWord
@@ -53,22 +51,18 @@ class Verdict:
 
     baseline: tuple[str, ...]
     outage: tuple[str, ...] = ()
-    top_changes: list[ItemShift] | None
+    top_changes: list[dict[str, Any]] | None
     pairs: Paired
     evidence: Evidence
     since: int
     outage_places: frozenset[int]
     controls: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    shift_vs_peers: float | None
-    parsed_shift: float | None = None
-    drift_kind: DriftKind | None = None
 
     def row(self) -> dict[str, Any]:
         """Return the columns of EVIDENCE, the `top_changes`, and the snapshots of the `baseline` and of an `outage`."""
-        moves = None if self.top_changes is None else [{"item": item.item, "shift": item.shift} for item in self.top_changes]
-        columns = {column.name: getattr(self, column.name) for column in EVIDENCE}
-        return {**columns, "top_changes": moves, "baseline": self.baseline, "outage": self.outage}
+        names = (*(column.name for column in EVIDENCE), "top_changes", "baseline", "outage")
+        return {name: getattr(self, name) for name in names}
 
 
 class _ScoreEvidence(NamedTuple):
@@ -84,6 +78,7 @@ class _ScoreEvidence(NamedTuple):
     is_dated: bool
     control: Control | None = None
     shift_vs_peers: float | None = None
+    """The shift beyond that of the other models."""
     own_share: float | None = None
     """The series' own share of the difference to the other models, if a change was found."""
 
@@ -130,8 +125,6 @@ def compute_verdict(
         _build_verdict(result, threshold, frozenset(outages.ended)),
         outage=tuple(pairs.snapshots[place] for place in outages.ended),
         shift_notes=tuple(_describe_scope(result, drift_kind, parsed_shift)),
-        parsed_shift=parsed_shift,
-        drift_kind=drift_kind,
         notes=(*_build_notes(result, outages, baseline, peer), *([_BEGIN_UNPARSED] if is_begin_unparsed else [])),
     )
 
@@ -157,7 +150,6 @@ def _build_verdict(result: _ScoreEvidence, threshold: float, off_places: frozens
         since=since,
         outage_places=off_places,
         controls=result.control.models if result.control else (),
-        shift_vs_peers=result.shift_vs_peers,
     )
 
 

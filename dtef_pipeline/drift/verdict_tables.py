@@ -40,11 +40,7 @@ EVIDENCE = (
         pa.float64(),
         "Highest e-value so far of the difference to control (none: of the series), as log10: 2 is 100 to 1; null: too few snapshots",
     ),
-    field(
-        "threshold",
-        pa.float64(),
-        "Value of log10_e needed for drift; grows with the number of series that share the error rate",
-    ),
+    field("threshold", pa.float64(), "Value of log10_e for drift; grows with the number of series that share the error rate"),
     field(
         "shift",
         pa.float64(),
@@ -52,11 +48,7 @@ EVIDENCE = (
     ),
     field("shift_low", pa.float64(), f"Lower end of the {_OF_SHIFT}"),
     field("shift_high", pa.float64(), f"Upper end of the {_OF_SHIFT}"),
-    field(
-        "first_snapshot",
-        pa.string(),
-        "Likeliest first snapshot of the shift; null: no strong evidence of drift",
-    ),
+    field("first_snapshot", pa.string(), "Likeliest first snapshot of the shift; null: no strong evidence of drift"),
     field("control", pa.string(), "Other models in the same snapshots that this one is compared with, or none"),
     field(
         "shift_notes",
@@ -66,14 +58,8 @@ EVIDENCE = (
 )
 """The evidence of drift."""
 SHARED = (
-    field(
-        "shared_verdict", pa.string(), "Verdict on the shift that all models share: none or watch; null: fewer than two models"
-    ),
-    field(
-        "shared_shift",
-        pa.float64(),
-        "Shift that all models share since shared_first_snapshot, else since the reference snapshots",
-    ),
+    field("shared_verdict", pa.string(), "Verdict on the shift of all models: none or watch; null: fewer than two models"),
+    field("shared_shift", pa.float64(), "Shift of all models since shared_first_snapshot, else since the reference snapshots"),
     field("shared_first_snapshot", pa.string(), "Likeliest first snapshot of the shared shift; null: no strong evidence"),
 )
 """The verdict on the shift that all models of the same snapshots share."""
@@ -126,16 +112,8 @@ DRIFT_SERIES = pa.schema(
         *MODEL_FIELDS,
         SETTING_FIELD,
         SNAPSHOT_FIELD,
-        field(
-            "compared",
-            pa.bool_(),
-            "Flag: true where the snapshot shares enough with the reference snapshots to be compared with them",
-        ),
-        field(
-            "in_baseline",
-            pa.bool_(),
-            "Flag: true for the reference snapshots: the first ones, with which later ones are compared",
-        ),
+        field("compared", pa.bool_(), "Flag: true where it shares enough with the reference snapshots to be compared"),
+        field("in_baseline", pa.bool_(), "Flag: true for the reference snapshots, with which later ones are compared"),
         field(
             "score",
             pa.float64(),
@@ -162,7 +140,7 @@ DRIFT_RULE = pa.schema(
         field(
             "partition",
             pa.string(),
-            "Partition whose items are compared: GD4/country:kenya, a blueprint, suite/part or league/scenario",
+            "Partition that is compared: GD4/country:kenya, a blueprint, suite/part or league/scenario",
         ),
         field(
             "test",
@@ -186,7 +164,7 @@ JUDGE_DRIFT = pa.schema(
         field("judge_variant", pa.string(), "Model string of the judge and its sampling parameters"),
         field("evaluator", pa.string(), "Aspect of an answer that the judge scores; empty: criteria"),
         field("latest_snapshot", pa.string(), "Latest snapshot"),
-        field("n_snapshots", pa.int64(), "Snapshots compared"),
+        _N_COMPARED,
         field("n_items", pa.int64(), "Anchors with a score in every snapshot"),
         *_RULE,
         *EVIDENCE,

@@ -14,10 +14,9 @@ from dtef_pipeline.asking.calls import CallTable
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Message, Request
 from dtef_pipeline.asking.snapshot_order import order_in
-from dtef_pipeline.boards.cuts import stack_cuts
 from dtef_pipeline.boards.item_board import encode_columns, rank_item_board, select_latest_rows
 from dtef_pipeline.boards.mean_columns import ITEM_BOARD_COLUMNS
-from dtef_pipeline.boards.paired_items import compare_boards
+from dtef_pipeline.boards.pairs import compare_boards
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import PartSettings
 from dtef_pipeline.family.stage import CallPlan, Inputs, Tables
@@ -34,6 +33,7 @@ from dtef_pipeline.tables import (
     SNAPSHOT_FIELD,
     build_family_rows,
     field,
+    stack_cuts,
 )
 
 AskItem = Callable[[Mapping[str, Any]], Sequence[Message]]

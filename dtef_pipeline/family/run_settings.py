@@ -28,9 +28,8 @@ from dtef_pipeline.asking.calls import Draws
 from dtef_pipeline.asking.daily_budget import RoleBudget, RoleName
 from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.snapshot_order import require_safe
-from dtef_pipeline.documents import Part, Place, format_in_one_line, format_path, read_document
+from dtef_pipeline.documents import Part, Place, format_in_one_line, format_path, member_docstrings, read_document
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.member_docstrings import member_docstrings
 
 
 class Door(StrEnum):

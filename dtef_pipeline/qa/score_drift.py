@@ -13,7 +13,7 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.asking.episodes import EpisodeResult
-from dtef_pipeline.drift.anchors import AnchorJudging
+from dtef_pipeline.drift.judge_verdicts import AnchorJudging
 from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject, build_statements
 from dtef_pipeline.identity import digest
 from dtef_pipeline.keys import Keys

@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, StringConstraints, model_validator
 
-from dtef_pipeline.boards.cuts import stack_cuts
 from dtef_pipeline.boards.item_board import add_coverage, build_means_frame, explain_unranked, has_enough, rank_boards
 from dtef_pipeline.boards.item_means import codes, compute_pass_rates
-from dtef_pipeline.boards.paired_items import compare_boards
+from dtef_pipeline.boards.pairs import compare_boards
 from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
@@ -29,7 +28,7 @@ from dtef_pipeline.qa.score_rows import load_latest_scores, load_qa_snapshot_ord
 from dtef_pipeline.qa.scoring import EXISTENCE_METRICS
 from dtef_pipeline.qa.tables import OF_ONE_BOARD, QA_BOARD, QA_CUTS, QA_PASS_AT_K
 from dtef_pipeline.statistics.cluster_robust import Codes
-from dtef_pipeline.tables import COMPARISONS, build_family_rows, convert_to_schema
+from dtef_pipeline.tables import COMPARISONS, build_family_rows, convert_to_schema, stack_cuts
 from dtef_pipeline.text.name_matching import list_nearest
 from dtef_pipeline.text.number_words import format_count
 

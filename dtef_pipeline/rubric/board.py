@@ -16,7 +16,6 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import among, order_in
-from dtef_pipeline.boards.cuts import stack_cuts
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.aggregate import CELL_LEVEL, MODEL_LEVEL
 from dtef_pipeline.rubric.levels import (
@@ -41,6 +40,7 @@ from dtef_pipeline.rubric.tables import RUBRIC_BOARD, RUBRIC_CUTS
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios, explain_missing
 from dtef_pipeline.statistics.proportions import compute_unit_interval
 from dtef_pipeline.statistics.ranks import rank_bounds_of_means, rank_numbers
+from dtef_pipeline.tables import stack_cuts
 from dtef_pipeline.text.number_words import format_count
 
 MIN_BLUEPRINTS = 10

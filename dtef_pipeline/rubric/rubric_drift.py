@@ -18,7 +18,7 @@ import pandas as pd
 
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.snapshot_order import among
-from dtef_pipeline.drift.anchors import AnchorJudging
+from dtef_pipeline.drift.judge_verdicts import AnchorJudging
 from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule, query_first_times, select_answered
 from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject
 from dtef_pipeline.judging.judges import JudgeConfig

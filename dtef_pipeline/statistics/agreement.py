@@ -35,21 +35,11 @@ def grade_alpha(alpha: float) -> str:
     return "reliable" if alpha >= RELIABLE else "tentative" if alpha >= TENTATIVE else "unreliable"
 
 
-def alpha(values: npt.ArrayLike, units: npt.ArrayLike) -> float:
-    """Return Krippendorff's alpha: 1 is agreement, 0 is chance, negative is worse than chance. NaN if no unit has two values.
-
-    `values` (n,): numbers, NaN if a judge gave none. `units` (n,): equal for the same unit.
-    """
-    codes = pd.factorize(np.asarray(units))[0]
-    table = agreement(values, codes, np.zeros(len(codes), dtype=np.int64))
-    return float(table["alpha"].iloc[0]) if len(table) else float("nan")
-
-
 def agreement(
     values: npt.ArrayLike,
     units: npt.ArrayLike,
     clusters: npt.ArrayLike,
-    groups: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike = 0,
     *,
     noun: str = "cluster",
 ) -> pd.DataFrame:
@@ -63,9 +53,12 @@ def agreement(
     With m a unit's values, n all values in such units, d the difference of two: alpha = 1 - (n - 1) sum over units of [sum over pairs of
     d^2 / (m - 1)] / [sum over all pairs of d^2]. Both sums are stored by cluster, the second as counts of each value, so that a cluster is
     left out by subtraction. With s the jackknife's standard error of log(1 - alpha), 1 - alpha has the interval (1 - alpha) exp(-+ t s), t
-    with the `degrees_of_freedom` of such clusters. Raises ConfigError for arrays of unequal length or more than 200 distinct values.
+    with the `degrees_of_freedom` of such clusters. Raises ConfigError for more than 200 distinct values.
     """
-    numbers, unit, cluster, group = _check_units(values, units, clusters, groups)
+    numbers = np.asarray(values, dtype=np.float64)
+    unit, cluster, group = (
+        np.broadcast_to(np.asarray(part, dtype=np.int64), len(numbers)) for part in (units, clusters, groups)
+    )
     names = np.unique(group)
     is_known = np.isfinite(numbers)
     table = _build_units(numbers[is_known], unit[is_known], cluster[is_known], group[is_known])
@@ -132,16 +125,3 @@ def _compute_alpha_interval(value: float, by_cluster: Floats, squares: Floats) -
     degrees = degrees_of_freedom(by_cluster[:, 1:].sum(axis=1)[:, None])[0]
     factor = np.exp(stdtrit(degrees, (1 + CONFIDENCE) / 2) * se)
     return float(1 - (1 - value) * factor), float(1 - (1 - value) / factor)
-
-
-def _check_units(
-    values: npt.ArrayLike, units: npt.ArrayLike, clusters: npt.ArrayLike, groups: npt.ArrayLike | None
-) -> tuple[Floats, Codes, Codes, Codes]:
-    array = np.asarray(values, dtype=np.float64)
-    codes = [np.asarray(part, dtype=np.int64) for part in (units, clusters, np.zeros(len(array)) if groups is None else groups)]
-    if any(len(part) != len(array) for part in codes):
-        raise ConfigError(
-            f"agreement: got {format_count(len(array), 'value')}, and codes of "
-            f"{', '.join(f'{len(part):,}' for part in codes)}; allowed: equally many"
-        )
-    return array, codes[0], codes[1], codes[2]

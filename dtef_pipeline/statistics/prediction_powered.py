@@ -57,38 +57,33 @@ class CorrectedMeans(NamedTuple):
     here_se: Floats
     here_low: Floats
     here_high: Floats
-    power: Floats
-    """What predictions are multiplied by, as in `estimate_corrected_means`; above 1 is possible where much is labelled."""
     tuned: Floats
-    """The lambda of PPI++, 0-1: the power times the part of the weights that has no label, which is what predictions of the unlabelled count
-    for. 0: not at all. 1: in full, less their mean error. Predictions that are right but for a bias have the part without a label."""
-    freedom: Floats
-    """Degrees of freedom of t in `low` and `high`."""
+    """The lambda of PPI++, 0-1: the power (see `estimate_corrected_means`) times the part of the weights that has no label, which is what
+    predictions of the unlabelled count for. 0: not at all. 1: in full, less their mean error. Predictions that are right but for a bias
+    have the part without a label."""
     n_labelled: npt.NDArray[np.int64]
     needed: Floats
     """Clusters to label for an interval of the wished half width about these clusters (`here`), at most all there are."""
 
 
-def estimate_corrected_means(
-    data: ClusterLabels, *, power: float | None = None, half_width: float = HALF_WIDTH
-) -> CorrectedMeans:
+def estimate_corrected_means(data: ClusterLabels, *, half_width: float = HALF_WIDTH) -> CorrectedMeans:
     """Estimate the weighted mean label over all clusters, with t intervals.
 
     With w a cluster's weight, a = w / probability of those with labels (scaled to sum to 1), f and y predictions and labels: sum over all
     of w power f + sum over labelled of a (y - power f). With power 1 it is the mean of the predictions, corrected by the mean error of the
-    labelled ones. `power` None: cov(y, f) / var(f) by those weights, 0 or more, and at most the value that gives the predictions of
-    unlabelled clusters the weight 1.
+    labelled ones. The power is cov(y, f) / var(f) by those weights, 0 or more, and at most the value that gives the predictions of
+    unlabelled clusters the weight 1; above 1 is possible where much is labelled.
 
     The squared error of `low` to `high` is (n - 1) / n times the sum of squares of the value's moves when each of the n labelled clusters
     is left out, plus the same for the others. That of `here` leaves out only labels, each square times 1 - probability. Freedom is that of
-    the labelled (effective number of their weights, less 1, and 1 for an estimated power) and of the others together. Raises ConfigError
+    the labelled (effective number of their weights, less 2, one of them for the power) and of the others together. Raises ConfigError
     for probabilities outside 0-1 or negative weights.
     """
     _check(data)
     has_label = np.isfinite(data.labels) & np.isfinite(data.predicted_there) & (data.weights > 0)
     n = has_label.sum(axis=0)
-    parts = _estimate_variance_parts(data, has_label, power)
-    freedom = np.maximum(count_effective_clusters(parts.drawn_weights) - (2 if power is None else 1), 1)
+    parts = _estimate_variance_parts(data, has_label)
+    freedom = np.maximum(count_effective_clusters(parts.drawn_weights) - 2, 1)
     freedom = np.where(n > 0, freedom, np.nan)
     total = parts.labelled + parts.others
     squares = parts.labelled**2 / freedom + parts.others**2 / parts.others_freedom
@@ -97,7 +92,7 @@ def estimate_corrected_means(
     se, here_se = (np.where(enough, np.sqrt(part), np.nan) for part in (total, parts.here))
     half, here_half = (stdtrit(df, (1 + CONFIDENCE) / 2) * part for df, part in ((degrees, se), (freedom, here_se)))
     value = np.where(n > 1, parts.value, np.nan)
-    n_needed = _find_needed_clusters(parts, n, (data.weights > 0).sum(axis=0), half_width, power is None)
+    n_needed = _find_needed_clusters(parts, n, (data.weights > 0).sum(axis=0), half_width)
     return CorrectedMeans(
         value,
         se,
@@ -106,9 +101,7 @@ def estimate_corrected_means(
         here_se,
         value - here_half,
         value + here_half,
-        parts.power,
         parts.tuned,
-        degrees,
         n,
         np.where(enough, n_needed, np.nan),
     )
@@ -119,7 +112,6 @@ class _Parts(NamedTuple):
 
     drawn_weights: Floats  # (clusters, columns)
     value: Floats
-    power: Floats
     tuned: Floats
     labelled: Floats
     others: Floats
@@ -152,7 +144,7 @@ class _Moments(NamedTuple):
         return np.asarray(power * self.all_f + self.y - power * self.f)
 
 
-def _estimate_variance_parts(data: ClusterLabels, has_label: npt.NDArray[np.bool_], power: float | None) -> _Parts:
+def _estimate_variance_parts(data: ClusterLabels, has_label: npt.NDArray[np.bool_]) -> _Parts:
     w = _normalise_weights(np.where(np.isfinite(data.predicted), data.weights, 0.0))
     chance = np.where(has_label, data.probability[:, None], 1.0)
     a = _normalise_weights(np.where(has_label, w / chance, 0.0))
@@ -161,16 +153,15 @@ def _estimate_variance_parts(data: ClusterLabels, has_label: npt.NDArray[np.bool
     all_f, y, f = (np.where(mask, part - level, 0.0) for mask, part in pairs)
     full = [(weight * part).sum(axis=0) for weight, part in _terms(w, a, all_f, y, f, has_label)]
     moments = _Moments(*full)
-    slope = moments.power() if power is None else np.full(len(level), float(power))
+    slope = moments.power()
     value = moments.value(slope)
     clusters, labels = _leave_each_out(full, _terms(w, a, all_f, y, f, has_label), w, a)
-    influence, label_shifts = (value - side.value(side.power() if power is None else slope) for side in (clusters, labels))
+    influence, label_shifts = (value - side.value(side.power()) for side in (clusters, labels))
     n, n_others = has_label.sum(axis=0), ((w > 0) & ~has_label).sum(axis=0)
     fewer, fewer_others = (np.maximum(count - 1, 0) / np.maximum(count, 1) for count in (n, n_others))
     return _Parts(
         a,
         value + level,
-        slope,
         slope * np.clip(1 - moments.labelled, 0, 1),
         fewer * (influence**2 * has_label).sum(axis=0),
         fewer_others * (influence**2 * ((w > 0) & ~has_label)).sum(axis=0),
@@ -214,14 +205,13 @@ def _find_needed_clusters(
     n: npt.NDArray[np.int64],
     n_clusters: npt.NDArray[np.int64],
     half_width: float,
-    estimated: bool,
 ) -> Floats:
     """Return (columns,) the fewest clusters m, of N, with t sqrt(error (1 / m - 1 / N)) <= half width; N labels have no error."""
     fewest = n_clusters.astype(np.float64)
     for column in np.flatnonzero(n >= MIN_CLUSTERS).tolist():
         every = int(n_clusters[column])
         m = np.arange(MIN_CLUSTERS, every + 1)
-        t = stdtrit(np.maximum(m - (2 if estimated else 1), 1), (1 + CONFIDENCE) / 2)
+        t = stdtrit(np.maximum(m - 2, 1), (1 + CONFIDENCE) / 2)
         wide = t * np.sqrt(parts.error[column] * np.maximum(1 / m - 1 / every, 0))
         fewest[column] = m[np.argmax(wide <= half_width)]
     return fewest

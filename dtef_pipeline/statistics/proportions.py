@@ -32,7 +32,7 @@ def compute_wilson_interval(
     return np.clip(np.where(wins == 0, 0.0, low), 0, 1) + 0 * share, np.clip(np.where(wins == n, 1.0, high), 0, 1) + 0 * share
 
 
-def compute_unit_interval(estimates: Estimates, *, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
+def compute_unit_interval(estimates: Estimates) -> tuple[Floats, Floats]:
     """Return low and high, each (columns,), of means m of scores within 0-1; NaN if `estimates` has no interval.
 
     With s the standard error: t on the logit scale, logit m -+ t s / (m (1 - m)), transformed back, which stays within 0-1 and is longer
@@ -42,13 +42,13 @@ def compute_unit_interval(estimates: Estimates, *, confidence: float = CONFIDENC
 
     Source: Korn & Graubard (1998), Confidence intervals for proportions with small expected number of positive counts, for the logit.
     """
-    low, high = estimates.interval(confidence)
+    low, high = estimates.interval()
     mean, n = np.clip(np.nan_to_num(estimates.value), 0, 1), estimates.degrees + 1
     alike = high - low < np.maximum(mean, 1 - mean) / (n + 1)
     spread = mean * (1 - mean)
     reach = np.divide((high - low) / 2, spread, out=0 * low, where=spread > 0)
     low, high = expit(logit(mean) - reach), expit(logit(mean) + reach)
-    widest = compute_wilson_interval(mean * n, n, confidence=confidence)
+    widest = compute_wilson_interval(mean * n, n)
     return np.where(alike, np.minimum(low, widest[0]), low), np.where(alike, np.maximum(high, widest[1]), high)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 
-from dtef_pipeline.documents import Part, read_document
+from dtef_pipeline.documents import Part, member_docstrings, read_document
 from dtef_pipeline.errors import ConfigError
 
 
@@ -102,3 +102,42 @@ def test_a_document_that_is_read_again_is_not_changed_with_the_first() -> None:
     first, again = (read_document(text, "model file", ["models"]) for _ in range(2))
     first.values["models"]["a"]["draws"].append(2)
     assert again.values == read_document(text, "model file", ["models"]).values == {"models": {"a": {"draws": [1]}}}
+
+
+class Inner(Part):
+    size: int
+    """How large
+    it is."""
+
+
+class Outer(Inner):
+    """A model."""
+
+    inner: Inner
+    """What is in it."""
+    stated: int = Field(description="Said by the field.")
+    """Not said."""
+    silent: int
+    renamed: int = Field(alias="re-named")
+    """Called otherwise outside."""
+
+
+def test_members_are_described_by_the_docstrings_below_them() -> None:
+    members = Outer.model_json_schema()["properties"]
+    assert members["inner"] == {"$ref": "#/$defs/Inner", "description": "What is in it."}
+    assert members["size"]["description"] == "How large\nit is."
+    assert members["stated"]["description"] == "Said by the field."
+    assert "description" not in members["silent"]
+    assert members["re-named"]["description"] == "Called otherwise outside."
+
+
+def test_no_source_is_read_before_a_schema_is_made() -> None:
+    """Every command read the source of every model at its start."""
+    assert Outer.model_fields["inner"].description is None
+    assert Outer.model_fields["stated"].description == "Said by the field."
+
+
+def test_a_model_that_was_not_written_in_a_file_has_none() -> None:
+    made = type("Made", (Part,), {"__annotations__": {"size": int}, "__module__": __name__})
+    assert member_docstrings(made) == {}
+    assert "description" not in made.model_json_schema()["properties"]["size"]

@@ -9,12 +9,11 @@ import duckdb
 from dtef_pipeline.site.build import build_site_files
 from dtef_pipeline.survey.site.family_site import SURVEY_SITE
 from tests.dtef_pipeline.survey.site.test_pages import HOSTILE, everywhere, with_texts
-from tests.made.game_pages import games_files, played_league
-from tests.made.qa_site import qa_site_files
-from tests.made.qa_suites import made_qa
+from tests.made.made_games import games_files, played_league
+from tests.made.qa_suites import made_qa, qa_site_files
 from tests.made.qa_tables import HOSTILE_WORDS
 from tests.made.rubric_pages import made_tables
-from tests.made.rubric_site import rolled_up, site_of
+from tests.made.rubric_warehouse import rolled_up, site_of
 from tests.made.scores import scores_table
 from tests.made.survey_boards import store_boards
 

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from scipy.special import ndtr, ndtri
 
 Floats = npt.NDArray[np.float64]
@@ -291,3 +292,33 @@ def _read(design: Design, model: str, shape: tuple[int, ...], rng: np.random.Gen
         return np.ones(shape, dtype=bool)
     rate = rng.beta(2, 2 / unread - 2, size=(shape[1], 1))
     return rng.random(shape) >= rate * (1 + design.uneven * np.where(np.arange(shape[2]) % 2, 1, -1))
+
+
+MAKERS = {"a1": "A", "a2": "A", "b1": "B", "c1": "C", "ja": "A", "jb": "B", "jd": "D"}
+
+
+def maker_of(model: str) -> str | None:
+    return MAKERS.get(model)
+
+
+def judged_world(rng: np.random.Generator, *, prompts: int = 40, gamma: float = 0.0, missing: float = 0.05) -> pd.DataFrame:
+    """Each prompt has 1 to 10 criteria; how strict a judge is differs by prompt, and by the model in a prompt. Scores are classes."""
+    models = [name for name in MAKERS if not name.startswith("j")]
+    sizes = np.minimum(1 + rng.geometric(0.35, prompts), 10)
+    prompt = np.repeat(np.arange(prompts), sizes)
+    frame = pd.DataFrame({"prompt": prompt, "position": np.concatenate([np.arange(size) for size in sizes])})
+    frame = frame.merge(pd.DataFrame({"model": models, "place": range(len(models))}), how="cross")
+    level = rng.normal(2.4, 1, len(frame)) + rng.normal(0, 0.6, prompts)[frame["prompt"]]
+    parts = []
+    for at, judge in enumerate(("ja", "jb", "jd")):
+        of_response = rng.normal(0, 0.4, (prompts, len(models)))[frame["prompt"], frame["place"]]
+        strict = rng.normal(0.2 * at, 0.5, prompts)[frame["prompt"]] + of_response
+        own = frame["model"].map(MAKERS) == MAKERS[judge]
+        felt = level + strict + 4 * gamma * own + rng.normal(0, 0.5, len(frame))
+        parts.append(frame.assign(judge=f"standard({judge})", judge_model=judge, score=np.clip(np.round(felt), 0, 4) / 4))
+    made = pd.concat(parts, ignore_index=True).assign(
+        blueprint="b", snapshot="base", temperature=0.0, system_index=0, draw=0, block="should", path=None, judge_draw=0
+    )
+    made["model_variant"], made["prompt"] = made["model"], "p" + made["prompt"].astype(str)
+    made.loc[rng.random(len(made)) < missing, "score"] = np.nan
+    return made

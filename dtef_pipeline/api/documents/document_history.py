@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -313,33 +312,19 @@ def _require_playable(spec: DocumentKind, document: GameDocument) -> None:
 
 
 ENGINE_PATIENCE_S = 20.0
-_MAX_CONCURRENT = 2
-_MAX_WAIT_S = 2.0
-"""How long a request waits for others, which occupies a thread of the server."""
 _LONGEST_MESSAGE = 1000
 """Largest number of characters of one message."""
 _ENGINE_WORKER = (sys.executable, "-P", "-m", "dtef_pipeline.api.documents.engine_worker")
-_places = threading.BoundedSemaphore(_MAX_CONCURRENT)
 _log = logging.getLogger(__name__)
 
 
 def check_engine(
     manifest: ScenarioManifest, patience_s: float = ENGINE_PATIENCE_S, worker: Sequence[str] = _ENGINE_WORKER
 ) -> list[BodyFault]:
-    """Return the errors that the engine finds in a manifest, each with `path` and `message`. Raises Problem 503 for too many checks at
-    once.
+    """Return the errors that the engine finds in a manifest, each with `path` and `message`.
 
     `worker`: the command that reads the manifest and writes the errors, see `engine_worker`.
     """
-    if not _places.acquire(timeout=_MAX_WAIT_S):
-        raise Problem(503, "other scenarios are being checked; try again", {"Retry-After": "5"})
-    try:
-        return _run_check(manifest, patience_s, worker)
-    finally:
-        _places.release()
-
-
-def _run_check(manifest: ScenarioManifest, patience_s: float, worker: Sequence[str]) -> list[BodyFault]:
     try:
         faults = json.loads(_run_worker(json.dumps(manifest.model_dump()).encode(), patience_s, worker))
         return [BodyFault(path, message[:_LONGEST_MESSAGE]) for path, message in faults]

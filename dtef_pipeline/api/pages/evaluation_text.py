@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dtef_pipeline.api.queue.evaluation_progress import EvaluationView
-from dtef_pipeline.api.results.result_routes import results_kept, run_context
+from dtef_pipeline.api.results.result_routes import load_run_results, run_context
 from dtef_pipeline.api.results.run_context import format_remarks
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.text.number_words import list_first_names
@@ -126,7 +126,7 @@ def main_values(services: Services, view: EvaluationView) -> list[dict[str, Any]
     rows: list[dict[str, Any]] = []
     for run in view.evaluation.runs[:RUNS_WITH_VALUES] if view.is_over else ():
         try:
-            metrics = results_kept.get_results(run_context(run.run_id, services)).metrics
+            metrics = load_run_results(run_context(run.run_id, services)).metrics
         except Exception:
             _log.exception("the values of the run %s cannot be read", run.run_id)
             continue

@@ -24,8 +24,7 @@ from dtef_pipeline.api.pages.forms import (
     read_field,
 )
 from dtef_pipeline.api.pages.page_routes import build_page_router, page, redirect_to_page
-from dtef_pipeline.api.plans.family_plans import FamilyPlans
-from dtef_pipeline.api.plans.manifests import FAMILY_OF_UNNAMED, Plans, load_all_plans, resolve_schema_refs
+from dtef_pipeline.api.plans.manifests import FAMILY_OF_UNNAMED, FamilyPlans, Plans, load_all_plans, resolve_schema_refs
 from dtef_pipeline.api.plans.plan import list_known_partitions
 from dtef_pipeline.api.problems import Problem
 from dtef_pipeline.api.queue.queue_routes import post_evaluation

@@ -28,7 +28,7 @@ from dtef_pipeline.api.queue.evaluation_progress import (
     load_evaluation_views,
 )
 from dtef_pipeline.api.queue.queue_routes import QueueId, cancel_evaluation
-from dtef_pipeline.api.results.result_routes import RunDep, build_trace_uri, load_trace, results_kept
+from dtef_pipeline.api.results.result_routes import RunDep, build_trace_uri, load_run_results, load_trace
 from dtef_pipeline.api.service_health import HealthDep, HealthMonitor
 from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.text.number_words import list_first_names
@@ -122,7 +122,7 @@ _METRICS_SHOWN = 500
 @router.get("/runs/{run_id}")
 def run_page(request: Request, services: ServicesDep, holder: OperatorToken, context: RunDep) -> Response:
     """One run with its results so far."""
-    run, family, results = context.run, context.evaluation.family, results_kept.get_results(context)
+    run, family, results = context.run, context.evaluation.family, load_run_results(context)
     state = compute_progress(context.evaluation, services.evaluations.events(run.queue_id)).runs[run.run_id]
     rows = build_value_rows(family, results.metrics[:_METRICS_SHOWN])
     asked = describe_run_request(run.asks)

@@ -27,10 +27,10 @@ from dtef_pipeline.api.pages.forms import (
 )
 from dtef_pipeline.api.pages.page_routes import build_page_router, page, redirect_to_page
 from dtef_pipeline.api.problems import Problem, convert_faults
-from dtef_pipeline.api.review.feedback_bodies import PairRequest
 from dtef_pipeline.api.review.feedback_routes import (
     LARGEST_PLACE,
     FeedbackDep,
+    PairRequest,
     compute_current_version,
     find_stale_reason,
     make_pairs,

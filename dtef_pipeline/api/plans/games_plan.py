@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, field_validator
+from pydantic import AfterValidator, Field, StringConstraints
 
 from assets.games.game_catalog import load_known_personas, load_known_scenarios
 from dtef_pipeline.api.plans.plan import (
-    EvaluationBudget,
+    EvaluationRequest,
     NotApproved,
     PlannedEvaluation,
     Refusals,
@@ -20,12 +20,10 @@ from dtef_pipeline.api.plans.plan import (
     require_askable,
     require_offered,
     require_unique,
-    validate_snapshot,
 )
 from dtef_pipeline.asking.models import Budget
-from dtef_pipeline.documents import Part, format_value
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.family.run_settings import run_config
+from dtef_pipeline.family.run_settings import make_validator, run_config
 from dtef_pipeline.games.entrants import (
     AS_ITSELF,
     is_known_model,
@@ -54,46 +52,20 @@ from resources.settings import Settings
 
 MAX_RUNS = 200
 """Largest number of personas times scenarios of one manifest."""
-_MAX_SEED = 10**12 - 1
-_LONGEST_SEEDS = 2_000
-"""Largest number of characters of the text."""
 
 
-def _validate_seeds(value: Any) -> Any:
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return _expand_seeds(value)
-    if not isinstance(value, list) or not all(type(seed) is int for seed in value):
-        raise ValueError(f"got {format_value(value)}; allowed: text such as 1-20, or a list of whole numbers")
-    if wrong := [seed for seed in value if not 0 <= seed <= _MAX_SEED]:
-        raise ValueError(f"got {str(wrong[0])[:80]}; allowed: whole numbers from 0 to {_MAX_SEED}")
-    if not value:
-        raise ValueError("got an empty list; allowed: one or more seeds, or null for those of each scenario")
-    return require_unique(value)
-
-
-def _expand_seeds(text: str) -> str:
-    if not text:
-        raise ValueError(f"got {text!r}; allowed: text such as 1-20, or a list of whole numbers")
-    if len(text) > _LONGEST_SEEDS:
-        raise ValueError(f"got a text of {format_count(len(text), 'character')}; allowed: 1 to {_LONGEST_SEEDS:,}")
-    try:
-        spans = sorted(parse_seed_spans(text))
-    except ConfigError as error:
-        problem = str(error).removeprefix(f"seeds {text!r}: ")
-        raise ValueError(f"got {repr(text)[:80]}: {problem}") from None
-    for (_, last), (first, _) in pairwise(spans):
+def _require_distinct_seeds(text: str) -> None:
+    """Raise ConfigError for a text that is no list of ranges, or with a seed in two of them."""
+    for (_, last), (first, _) in pairwise(sorted(parse_seed_spans(text))):
         if first <= last:
-            raise ValueError(f"got {first} more than once; allowed: each seed only once")
-    return text
+            raise ConfigError(f"got {first} more than once; allowed: each seed only once")
 
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Names = Annotated[list[Name], Field(max_length=MAX_RUNS), AfterValidator(require_unique)]
 
 
-class GamesManifest(Part):
+class GamesManifest(EvaluationRequest):
     """Games of models in the roles of personas. The settings are those of `dtef games run`."""
 
     family: Literal["games"] = "games"
@@ -103,23 +75,12 @@ class GamesManifest(Part):
     """Scenarios, such as `poker/kuhn`."""
     models: Annotated[Names, Field(min_length=1)]
     """Models, collections of models, `baseline/NAME`, or `baselines` for all baselines of each scenario."""
-    seeds: Annotated[
-        Annotated[str, StringConstraints(min_length=1, max_length=_LONGEST_SEEDS)] | list[int] | None,
-        BeforeValidator(_validate_seeds),
-    ] = None
-    """Seeds as `1-20` or as a list; null: those of each scenario."""
+    seeds: Annotated[str, make_validator(_require_distinct_seeds)] | None = None
+    """Seeds, such as `1-20` or `1,5,7-9`; null: those of each scenario."""
     draws: Annotated[int, Field(ge=1, le=MAX_EPISODES)] = 1
     """Number of draws of each episode of a model."""
     opponents: Names = []
     """Baselines, models or persona@model; empty: the opponents of each scenario."""
-    budget: EvaluationBudget | None = None
-    snapshot: Annotated[str, AfterValidator(validate_snapshot)] = "base"
-    """Snapshot to store the responses in: base, a date, or another name; a new one sends every request again."""
-
-    @field_validator("budget")
-    @classmethod
-    def _normalize_budget(cls, budget: EvaluationBudget | None) -> EvaluationBudget | None:
-        return None if budget == EvaluationBudget() else budget
 
 
 class GamesPlans:
@@ -140,27 +101,25 @@ class GamesPlans:
             episodes += _count_episodes(manifest, entries[-1], MAX_EPISODES - episodes)
         warnings = _require_askable(manifest, entries, server)
         _require_played(names, [player for entry in entries for player in entry.players])
-        seeds = ",".join(map(str, manifest.seeds)) if isinstance(manifest.seeds, list) else manifest.seeds
-        pins = {key: _pin_scenario(entry, seeds) for key, entry in zip(packs, entries, strict=True)}
+        pins = {key: _pin_scenario(entry, manifest.seeds) for key, entry in zip(packs, entries, strict=True)}
         runs = []
         for persona, record in named.chosen.items():
             asks = {"persona_id": persona, "persona": record.name if record else ""}
             runs += [RunSpec(key, {**asks, "scenario_id": key, **pin}) for key, pin in pins.items()]
         # A version does not go into the name of an opponent, which is part of item ids.
         ids = [name.partition("@")[0] for name in (*manifest.models, *manifest.opponents) if "@" in name]
-        bounds = manifest.budget.model_dump(exclude_none=True) if manifest.budget else {}
         settings = GamesSettings(
             players=manifest.models,
             personas=names,
             opponents=manifest.opponents,
-            seeds=seeds,
+            seeds=manifest.seeds,
             draws=manifest.draws,
             snapshot=manifest.snapshot,
             scenario_versions={key: pin["scenario_version"] for key, pin in pins.items()},
             scenario_seeds={key: pin["seeds"] for key, pin in pins.items()},
             scenario_opponents={key: pin["opponents"] for key, pin in pins.items()},
             persona_versions={item.id: item.version for name in ids if (item := named.personas.get(name)) and item.id == name},
-            **bounds,
+            **manifest.bounds,
         )
         config = run_config(settings, GAMES_STAGE_SETTINGS)
         return PlannedEvaluation(
@@ -292,8 +251,8 @@ def _count_episodes(manifest: GamesManifest, entry: _Entry, limit: int) -> int:
     meets = [Match(GameItem(0, 0, NO_OPPONENT), player, opponent) for player in entry.players for opponent in seats]
     per_deal = sum([1 if match.needs_no_model else manifest.draws for match in meets])
     scenario = entry.pack.manifest
-    n_seeds = len(manifest.seeds) if isinstance(manifest.seeds, list) else scenario.seeds.count
-    if isinstance(manifest.seeds, str):
+    n_seeds = scenario.seeds.count
+    if manifest.seeds:
         # Range by range, so that a short text cannot expand to a list that fills the memory.
         n_seeds = sum(last + 1 - first for first, last in parse_seed_spans(manifest.seeds))
     episodes = n_seeds * len(scenario.seats) * per_deal
@@ -304,7 +263,7 @@ def _count_episodes(manifest: GamesManifest, entry: _Entry, limit: int) -> int:
 
 def _require_askable(manifest: GamesManifest, entries: Sequence[_Entry], server: Settings) -> list[str]:
     """Return the warnings of `require_askable`. Raises UnfitManifest and UnknownName for models that cannot be used."""
-    limit = Budget(max_cost_usd=manifest.budget.max_cost_usd if manifest.budget else None)
+    limit = Budget(max_cost_usd=manifest.budget.max_cost_usd)
     by_path: dict[str, list[Sequence[Player]]] = {
         "models": [entry.players for entry in entries],
         "opponents": [list(entry.opponents.values()) for entry in entries],

@@ -12,13 +12,21 @@ from importlib import import_module
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import Field, field_validator
 
 from dtef_pipeline.asking.models import COMPUTED, Budget, Models, ModelSpec, strip_settings
 from dtef_pipeline.asking.snapshot_order import require_safe
 from dtef_pipeline.documents import Part
 from dtef_pipeline.errors import ConfigError, DtefError, GatewayError, UnpricedModels
-from dtef_pipeline.family.run_settings import Door, FamilySettings, RunSettings, build_form, build_settings, list_settings_at
+from dtef_pipeline.family.run_settings import (
+    Door,
+    FamilySettings,
+    RunSettings,
+    build_form,
+    build_settings,
+    list_settings_at,
+    make_validator,
+)
 from dtef_pipeline.keys import Space
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.text.name_matching import list_nearest
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
 
 
 Entry = TypeVar("Entry", bound=Hashable)
+SnapshotName = Annotated[str, make_validator(require_safe, "snapshot ")]
 _SHELL_HINT = re.compile(r" \(`dtef [^)]*\)|[;:] `dtef [^`]*` \w+ (some|one|those there are)")
 _SHELL_OPTIONS = re.compile(r"--(analyst|judge|model|opponent) ")
 _MAX_REFUSALS = 20
@@ -144,14 +153,6 @@ class Refusals:
             raise (kinds.pop() if len(kinds) == 1 else UnfitManifest)(*first, extra)
 
 
-def validate_snapshot(name: str) -> str:
-    """For validators of manifests. Raises ValueError."""
-    try:
-        return require_safe(name)
-    except DtefError as error:
-        raise ValueError(str(error)) from None
-
-
 def require_unique(values: list[Entry]) -> list[Entry]:
     """For validators of lists. Raises ValueError for a repeated value."""
     if repeats := [value for value, number in Counter(values).items() if number > 1]:
@@ -163,7 +164,7 @@ MAX_PARTITIONS = 2_000
 """Largest number of partitions of one evaluation."""
 MAX_VALUES = 1_000
 """Largest number of values in a list of a manifest."""
-LONGEST_TEXT = 500
+LONGEST_TEXT = 2_000
 """Largest number of characters in a text of a manifest."""
 BOUND_BY_COST = "budget.max_cost_usd"
 _SERVERLESS = (COMPUTED, "local/", "stored/")
@@ -192,7 +193,7 @@ def load_slow_packages(settings: Settings) -> None:
 class EvaluationRequest(Part):
     """The snapshot and the budget of a manifest."""
 
-    snapshot: Annotated[str, AfterValidator(validate_snapshot)] = "base"
+    snapshot: SnapshotName = "base"
     """Snapshot to store the responses in: base, a date, or another name; a new one sends every request again."""
     budget: EvaluationBudget = EvaluationBudget()
 
@@ -203,7 +204,7 @@ class EvaluationRequest(Part):
             raise ValueError(f"got {format_count(len(given), 'value')}; allowed: at most {MAX_VALUES:,}")
         for text in given if isinstance(given, (list, dict)) else [given]:
             if isinstance(text, str) and len(text) > LONGEST_TEXT:
-                raise ValueError(f"got a text of {format_count(len(text), 'character')}; allowed: at most {LONGEST_TEXT}")
+                raise ValueError(f"got a text of {format_count(len(text), 'character')}; allowed: at most {LONGEST_TEXT:,}")
         return given
 
     @field_validator("models", check_fields=False)

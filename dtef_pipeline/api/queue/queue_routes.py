@@ -428,11 +428,6 @@ _ACCEPTED = {
 }
 
 
-async def _refuse_two_keys(request: Request) -> None:
-    if len(set(request.headers.getlist("idempotency-key"))) > 1:
-        raise make_fault_problem([BodyFault("header.Idempotency-Key", "got more than one; allowed: one")])
-
-
 class QueuedEvaluation(AnswerBody):
     """The submitted evaluation and its paths."""
 
@@ -453,7 +448,6 @@ class QueuedEvaluation(AnswerBody):
     status_code=202,
     response_model=QueuedEvaluation,
     responses={202: _ACCEPTED},
-    dependencies=[Depends(_refuse_two_keys)],
 )
 def post_evaluation(
     services: ServicesDep,

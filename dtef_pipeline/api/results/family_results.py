@@ -9,17 +9,18 @@ from functools import cached_property
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.api.answer_schemas import RowBody, convert_to_json
+from dtef_pipeline.api.answer_schemas import convert_to_json
 from dtef_pipeline.api.results.result_routes import RunResponse
 from dtef_pipeline.api.results.run_context import OutcomeCounts, RunContext, Unit, UsageTotals, count_by_group, format_remarks
 from dtef_pipeline.boards.costs import count_calls_once, sum_usage
+from dtef_pipeline.boards.item_means import compute_result_means
 from dtef_pipeline.drift.verdict_tables import ANCHOR_TABLES
 from dtef_pipeline.families import FAMILY_BY_NAME, TABLES
-from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, estimate_ratios
+from dtef_pipeline.family.item_scores import build_scores_sql
+from dtef_pipeline.keys import MODEL
 
 Row = dict[str, Any]
 Counts = Mapping[Hashable, OutcomeCounts]
@@ -54,6 +55,8 @@ class FamilyResults:
     """Columns included in every metric of the run."""
     trace_columns: tuple[str, ...] = ("request_key",)
     """Columns of the id of a trace."""
+    traced_tables: Mapping[str, str] = {}
+    """The tables whose rows about an answer are part of its trace, by member; empty: the table of scores."""
 
     def __init__(self, run: RunContext) -> None:
         self.run, self.family = run, FAMILY_BY_NAME[run.evaluation.family]
@@ -64,6 +67,7 @@ class FamilyResults:
         )
         in_partitions = (source.table for source in self.family.calls.tables if source.table not in ANCHOR_TABLES)
         self.call_tables = self.call_tables or tuple(in_partitions)
+        self.traced_tables = self.traced_tables or {"scores": self.family.scores_table}
 
     @property
     def source_tables(self) -> tuple[str, ...]:
@@ -127,16 +131,16 @@ class FamilyResults:
         return [self._build_metric(row, counts) for row in self.read_means(counts)]
 
     def read_means(self, counts: Counts) -> Iterator[Mapping[Any, Any]]:
-        """Read the means of the run as on the family's board, one row per model and metric. The default is the mean over items.
+        """Read the means of the run as on the family's board, one row per model and metric. The default is for families of items.
 
         In addition to the columns of the class, a row has `metric`, `n_requested` (planned number of units; None: unknown), `reason` (why there
         is no value or no interval) and `remarks`.
         """
-        groups: dict[tuple[str, str], list[Row]] = {}
-        for row in self.select_rows(self.family.scores_table).to_pylist():
-            groups.setdefault((row["model"], row.get("metric") or "score"), []).append(row)
-        for (_, metric), rows in groups.items():
-            yield rows[0] | _compute_mean(rows) | {"metric": metric, "n_requested": len(rows), "remarks": ()}
+        table, columns = self.family.scores_table, self.family.scores
+        with open_tables(**{table: self.select_rows(table)}) as connection:
+            scores = connection.sql(build_scores_sql(table, self.family.space, columns)).to_arrow_table()
+        for row in compute_result_means(scores, (*columns.board, *MODEL)).to_pylist():
+            yield row | {"n_requested": row["n_total"], "reason": row["note"], "remarks": ()}
 
     def _build_metric(self, row: Mapping[Any, Any], counts: Counts) -> Row:
         """Build a metric; NaN and NA become None."""
@@ -213,40 +217,28 @@ class FamilyResults:
         return self.build_trace(answers) if answers else None
 
     def build_trace(self, answers: Sequence[Row]) -> Row:
-        """Build a trace. `answers`: the rows based on the response."""
-        return self.response_of(answers) | {
-            "scores": [
-                convert_to_json(score) for row in answers for score in self.find_related_rows(row, self.family.scores_table)
-            ]
-        }
-
-    def response_of(self, answers: Sequence[Row]) -> Row:
-        """Return the response part of a trace. Usage is in one of the rows that share the response."""
+        """Build a trace from the rows based on the response. Usage is in one of the rows that share it."""
         row = max(answers, key=lambda answer: answer["prompt_tokens"] or 0)
         members = {"status": row["call_status"], "text": row["response"], "reason": row["error"]}
-        return RunResponse.select_columns(row) | members
+        return RunResponse.select_columns(row) | members | self.list_related_members(answers)
 
-    def list_related_bodies(self, row: Mapping[str, Any], table: str, body: type[RowBody]) -> list[Row]:
-        """Return the rows of another table about the same answer, as JSON values."""
-        return [body.select_columns(entry) for entry in self.find_related_rows(row, table)]
+    def list_related_members(self, answers: Sequence[Row]) -> dict[str, list[Row]]:
+        """Return the members of a trace with rows of other tables about the same answers, as JSON values."""
+        columns = RunResponse.list_columns()
+        return {
+            member: [
+                {name: value for name, value in row.items() if name not in columns}
+                for row in map(convert_to_json, self.find_related_rows(answers, table))
+            ]
+            for member, table in self.traced_tables.items()
+        }
 
-    def find_related_rows(self, row: Mapping[str, Any], table: str) -> list[Row]:
-        """Return the rows of another table about the same answer."""
-        return [entry for entry in self.run.rows(table).to_pylist() if self.name_of(entry) == self.name_of(row)]
-
-
-def _compute_mean(rows: Sequence[Row]) -> Row:
-    """Compute the mean over items, with an interval over clusters, or over items without clusters."""
-    sums: dict[Any, list[float]] = {}
-    for place, row in enumerate(rows):
-        if row["score"] is not None:
-            sums.setdefault(row.get("cluster") or row.get("item_id") or place, []).append(row["score"])
-    totals = np.array([[sum(scores), len(scores)] for scores in sums.values()]).reshape(-1, 2)
-    estimate = estimate_ratios(totals[:, :1], totals[:, 1:])
-    (low,), (high,) = estimate.interval()
-    reason = None if len(sums) >= MIN_CLUSTERS else f"no interval: {len(sums)} clusters, but at least {MIN_CLUSTERS} are needed"
-    mean = {"score": estimate.value[0], "score_low": low, "score_high": high, "n_items": int(totals[:, 1].sum())}
-    return mean | {"reason": reason if sums else None}
+    def find_related_rows(self, answers: Sequence[Row], table: str) -> list[Row]:
+        """Return the rows of another table about the same answers."""
+        key, names = self.answer_keys[0], set(map(self.name_of, answers))
+        rows = self.run.rows(table)
+        rows = rows.filter(is_in(rows[key], {row[key] for row in answers}))
+        return [row for row in rows.to_pylist() if self.name_of(row) in names]
 
 
 @contextmanager

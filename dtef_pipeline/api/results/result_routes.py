@@ -6,11 +6,8 @@ import importlib
 import re
 import threading
 from bisect import bisect_right
-from collections import OrderedDict
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from urllib.parse import quote
-from weakref import WeakValueDictionary
 
 import pyarrow as pa
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -26,9 +23,6 @@ from dtef_pipeline.api.results.run_context import RunContext, UsageTotals, build
 from dtef_pipeline.api.services import ServicesDep
 from dtef_pipeline.errors import UnknownEvaluation
 from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
-from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_SCORES
-from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_POINTS
-from dtef_pipeline.survey.tables import SCORES
 from dtef_pipeline.tables import CALL
 from resources.evaluations.evaluation_store import round_dollars
 
@@ -85,72 +79,22 @@ class RunResponse(_RunTrace):
     """Why there is no response."""
 
 
-class PredictedQuestion(RowBody):
-    """A question that the response answers: the values read, and its score."""
+class ItemTrace(RunResponse):
+    """A response with its rows in other tables of the family, without the columns that it has itself."""
 
-    model_config = describe_row(
-        SCORES,
-        ("question_id", "condition", "context_level", "status", "reason", "metric", "score", "predicted"),
-    )
-
-    prompt_id: str | None
-    """Hash of everything sent to the model, and of the target."""
+    scores: list[dict[str, Any]]
+    """Its scores: per question, item and metric, or per criterion."""
 
 
-class SurveyTrace(RunResponse):
-    """A response to a prompt of a survey, which may ask several questions."""
+class JudgedTrace(ItemTrace):
+    """A response that judges may have judged."""
 
-    questions: list[PredictedQuestion]
-
-
-class QaItemScore(RowBody):
-    """The score of the response to an item on one metric."""
-
-    model_config = describe_row(QA_SCORES, ("metric", "measured_by", "status", "value", "score", "reason"))
+    judgements: list[dict[str, Any]]
+    """The judges' verdicts."""
 
 
-class QaItemJudgement(RowBody):
-    """A judge's verdict on the response to an item."""
-
-    model_config = describe_row(QA_JUDGEMENTS, ("evaluator", "judge_model", "score", "reason", "explanation"))
-
-
-class AnsweredItem(AnswerBody):
-    """An item that the response answers."""
-
-    item_id: str
-    condition: str
-    """Condition of the request."""
-    scores: list[QaItemScore]
-    judgements: list[QaItemJudgement]
-
-
-class QaTrace(RunResponse):
-    """A response to questions with expected answers."""
-
-    items: list[AnsweredItem]
-
-
-class RubricPoint(RowBody):
-    """A criterion of the response: the consensus of its judges, or the result of its function."""
-
-    model_config = describe_row(
-        RUBRIC_POINTS,
-        ("block", "path", "position", "kind", "weight", "score", "reason", "explanation"),
-    )
-
-
-class RubricVerdict(RowBody):
-    """One judge's verdict on a criterion of the response."""
-
-    model_config = describe_row(
-        RUBRIC_JUDGEMENTS,
-        ("block", "path", "position", "judge", "judge_draw", "class", "score", "reason", "reflection"),
-    )
-
-
-class RubricTrace(RunResponse):
-    """A response to a prompt of a blueprint."""
+class RubricTrace(JudgedTrace):
+    """A response to a prompt of a blueprint. Scores and judgements are empty if other judges have judged since."""
 
     prompt: str
     """Id of the prompt, unique within its blueprint."""
@@ -158,29 +102,17 @@ class RubricTrace(RunResponse):
     """Place of the system prompt in the prompt's list, from 0."""
     transcript: list[ConversationMessage] | None
     """The whole conversation, with requests and responses."""
-    points: list[RubricPoint]
-    """Null if other judges have judged since; see `remark`."""
-    judgements: list[RubricVerdict]
-    """Likewise."""
     remark: str | None
-    """Why there are no points: other judges have judged the response since. Null: the verdicts of its own judges exist."""
+    """Why there are no scores: other judges have judged the response since. Null: the verdicts of its own judges exist."""
 
 
-class ItemTrace(RunResponse):
-    """A response of another family."""
-
-    scores: list[dict[str, Any]]
-    """Its rows in the family's table of scores."""
-
-
-TraceBody = GameTrace | SurveyTrace | QaTrace | RubricTrace | ItemTrace
+TraceBody = GameTrace | RubricTrace | JudgedTrace | ItemTrace
 """By the family of the run."""
 
 
 _RESULTS_CLASSES = {"games": "GamesResults", "qa": "QaResults", "rubric": "RubricResults", "survey": "SurveyResults"}
 """Classes of families that need more than `FamilyResults`."""
-_MAX_CACHED_MEMBERS = 500_000
-"""Largest number of metrics and traces over all cached runs."""
+_MAX_CACHED_RUNS = 20
 
 
 def load_results(run: RunContext) -> FamilyResults:
@@ -221,11 +153,6 @@ class Results(NamedTuple):
     """Cost of the calls that a Dagster run of this evaluation made."""
     traces: list[str]
 
-    @property
-    def size(self) -> int:
-        """Members."""
-        return len(self.metrics) + len(self.traces) + 1
-
 
 def make_results(family: FamilyResults) -> Results:
     """Make the results of a run from the present tables."""
@@ -236,37 +163,23 @@ def make_results(family: FamilyResults) -> Results:
     return Results(family.metrics(counts), build_outcomes_body(counts, family.unit), cost, purchase, traces)
 
 
-class ResultsCache:
-    """Cache of the results of the latest requested runs, which one caller at a time recomputes when their sources change."""
+_results_lock = threading.Lock()
+_latest_results: dict[str, tuple[tuple[Any, ...], Results]] = {}
+"""By run id, the latest requested last: the stamp of their sources, and the results."""
 
-    def __init__(self, limit: int = _MAX_CACHED_MEMBERS, make: Callable[[FamilyResults], Results] = make_results) -> None:
-        """`most`: largest number of members over all cached results; those of the latest run are always cached."""
-        self._most, self._make, self._lock = limit, make, threading.Lock()
-        self._found: OrderedDict[str, tuple[tuple[Any, ...], Results]] = OrderedDict()
-        self._at_work: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
-    def get_results(self, run: RunContext) -> Results:
-        """Return the results of a run."""
-        run_id = run.run.run_id
-        with self._lock:
-            run_lock = self._at_work.setdefault(run_id, threading.Lock())
-        with run_lock:
-            family = load_results(run)
-            stamp = run.source_stamp(family.source_tables)
-            before, results = self._found.get(run_id, ((), None))
-            if results is None or before != stamp:
-                results = self._make(family)
-            with self._lock:
-                self._keep(run_id, stamp, results)
-        return results
-
-    def _keep(self, run_id: str, stamp: tuple[Any, ...], results: Results) -> None:
-        self._found[run_id] = stamp, results
-        self._found.move_to_end(run_id)
-        size = sum(entry.size for _, entry in self._found.values())
-        while size > self._most and len(self._found) > 1:
-            _, (_, oldest) = self._found.popitem(last=False)
-            size -= oldest.size
+def load_run_results(run: RunContext) -> Results:
+    """Return the results of a run. They are computed again only if its sources have changed; concurrent callers share one computation."""
+    family, run_id = load_results(run), run.run.run_id
+    with _results_lock:
+        stamp = run.source_stamp(family.source_tables)
+        before, results = _latest_results.pop(run_id, (None, None))
+        if results is None or before != stamp:
+            results = make_results(family)
+        _latest_results[run_id] = stamp, results
+        if len(_latest_results) > _MAX_CACHED_RUNS:
+            del _latest_results[next(iter(_latest_results))]
+    return results
 
 
 RUN_PATH = "/api/evaluations/{run_id}"
@@ -275,7 +188,6 @@ _RUN_ID = re.compile(r"[0-9a-f]{1,64}")
 _LONGEST_TRACE_ID = 200
 
 router = APIRouter()
-results_kept = ResultsCache()
 
 
 class RunMetric(AnswerBody):
@@ -375,7 +287,7 @@ def read_run(request: Request, services: ServicesDep, holder: OperatorToken, con
     evaluation, run = context.evaluation, context.run
     events = services.evaluations.events(run.queue_id)
     state = compute_progress(evaluation, events).runs[run.run_id]
-    results = results_kept.get_results(context)
+    results = load_run_results(context)
     body = {
         **build_run_body(run, state),
         "queue_id": run.queue_id,
@@ -402,7 +314,7 @@ def list_traces(
     limit: Annotated[int, Query(ge=1, le=MAX_TRACES)] = MAX_TRACES,
 ) -> Response:
     """The URIs of traces in the order of their ids, starting after `after`."""
-    return build_tagged_response(request, _build_page(context, results_kept.get_results(context).traces, after, limit))
+    return build_tagged_response(request, _build_page(context, load_run_results(context).traces, after, limit))
 
 
 @router.get(f"{RUN_PATH}/traces/{{trace_id}}", response_model=TraceBody, **TAGGED)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -80,14 +79,6 @@ class RunContext:
         from dtef_pipeline.families import COMPUTED_MODELS
 
         return load_known_models(self.settings, COMPUTED_MODELS)
-
-    def find_computed_models(self, selectors: Iterable[str]) -> set[str]:
-        """Return the names of these models that are computed and take no requests."""
-        names = set[str]()
-        for selector in selectors:
-            with suppress(ConfigError):
-                names.update(spec.name for spec in self.models.resolve([selector]) if spec.is_computed)
-        return names
 
     def variants(self, selectors: Iterable[str]) -> Counter[str]:
         """Count the variants of each model in the selectors, by the name in tables. An unknown selector keeps its own name."""

@@ -133,7 +133,7 @@ class GamesResults(FamilyResults):
     def build_trace(self, answers: Sequence[Row]) -> Row:
         """Build the episode, the messages before its first text, and its turns in order."""
         (episode,) = answers
-        turns = self.find_related_rows(episode, "episode_turns")
+        turns = self.find_related_rows(answers, "episode_turns")
         opening = [
             row["messages"]
             for row in self.run.rows("episode_prompts").to_pylist()

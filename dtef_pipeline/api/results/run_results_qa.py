@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, count_different_items, is_in, open_tables
-from dtef_pipeline.api.results.result_routes import QaItemJudgement, QaItemScore
+from dtef_pipeline.api.results.family_results import Counts, FamilyResults, count_different_items, is_in, open_tables
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.answering import select_condition_prompts
 from dtef_pipeline.qa.judging.arbitration import SKIPPED_SAMPLE
@@ -45,6 +44,7 @@ class QaResults(FamilyResults):
     board = "qa_board"
     board_columns = ("condition", "measured_by", "interval_kind", "parse_rate")
     shared_members = {"direction": "higher"}
+    traced_tables = {"scores": "qa_scores", "judgements": "qa_judgements"}
 
     def select_rows(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Select the rows of the plan's condition and items."""
@@ -85,19 +85,6 @@ class QaResults(FamilyResults):
         for row in frame.to_dict("records"):
             n = item_counts.get(tuple(row[name] for name in _METRIC_KEYS))
             yield row | {"n_requested": n, "reason": row["note"], "remarks": _describe_unread(row)}
-
-    def build_trace(self, answers: Sequence[Row]) -> Row:
-        """Build the response, with the scores and judgements of each item that it answers."""
-        items = [
-            {
-                "item_id": row["item_id"],
-                "condition": row["condition"],
-                "scores": self.list_related_bodies(row, "qa_scores", QaItemScore),
-                "judgements": self.list_related_bodies(row, "qa_judgements", QaItemJudgement),
-            }
-            for row in answers
-        ]
-        return self.response_of(answers) | {"items": items}
 
 
 def _describe_unread(row: Mapping[Any, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from dtef_pipeline.api.answer_schemas import convert_to_json
 from dtef_pipeline.api.results.family_results import Counts, FamilyResults, Row, open_tables
-from dtef_pipeline.api.results.result_routes import RubricPoint, RubricVerdict, RunResponse
+from dtef_pipeline.api.results.result_routes import RunResponse
 from dtef_pipeline.api.results.run_context import OutcomeCounts, format_other_answers
 from dtef_pipeline.asking.episodes import play
 from dtef_pipeline.asking.models import resolve_known_selector
@@ -40,6 +40,7 @@ class RubricResults(FamilyResults):
     ends, known = ("low", "high"), "n_scored"
     board_columns = ("n_planned", "n_responses")
     shared_members = {"direction": "higher"}
+    traced_tables = {"scores": "rubric_points", "judgements": "rubric_judgements"}
 
     @cached_property
     def models(self) -> set[str]:
@@ -166,16 +167,10 @@ class RubricResults(FamilyResults):
     def build_trace(self, answers: Sequence[Row]) -> Row:
         """Build the response with its conversation, its points and the judges' verdicts."""
         (row,) = answers
-        response_part = {"status": row["status"], "text": row["text"], "reason": row["error"]}
-        response_part |= {name: convert_to_json(row[name]) for name in ("prompt", "system_index", "transcript")}
-        bodies = {"points": ("rubric_points", RubricPoint), "judgements": ("rubric_judgements", RubricVerdict)}
-        details = {name: [] if self.other_judges else self.list_related_bodies(row, *source) for name, source in bodies.items()}
-        return (
-            RunResponse.select_columns({**row, "prompt_id": row["conversation_hash"]})
-            | response_part
-            | details
-            | {"remark": self.other_judges}
-        )
+        members = {"status": row["status"], "text": row["text"], "reason": row["error"], "remark": self.other_judges}
+        members |= {name: convert_to_json(row[name]) for name in ("prompt", "system_index", "transcript")}
+        members |= {member: [] for member in self.traced_tables} if self.other_judges else self.list_related_members(answers)
+        return RunResponse.select_columns({**row, "prompt_id": row["conversation_hash"]}) | members
 
 
 def _find_gap_reason(row: Mapping[Any, Any], part: str, reasons: Mapping[str, str]) -> str | None:

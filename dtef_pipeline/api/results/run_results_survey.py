@@ -16,11 +16,10 @@ from dtef_pipeline.api.results.family_results import (
     FamilyResults,
     Row,
     count_different_items,
-    filter_models,
     is_in,
 )
-from dtef_pipeline.api.results.result_routes import PredictedQuestion
 from dtef_pipeline.api.results.run_context import Unit, format_other_answers
+from dtef_pipeline.asking.models import COMPUTED
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.survey.boards.board_rows import BOARD_SOURCES, compute_board
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
@@ -72,9 +71,11 @@ class SurveyResults(FamilyResults):
     @cached_property
     def silent(self) -> list[Row]:
         """Return the predictions that a computed model could not make, such as one from a missing previous round; `error` says why."""
-        rows = self.select_rows("predictions", (*self.setting_columns, "call_status", "error"))
-        rows = rows.filter(pc.equal(rows["call_status"].cast(pa.string()), _MISSING))
-        predictions: list[Row] = filter_models(rows, self.run.find_computed_models(self.config.get("models", ()))).to_pylist()
+        rows = self.select_rows("predictions", (*self.setting_columns, "model_variant", "call_status", "error"))
+        is_silent = pc.equal(rows["call_status"].cast(pa.string()), _MISSING)
+        predictions: list[Row] = rows.filter(
+            pc.and_(is_silent, pc.starts_with(rows["model_variant"].cast(pa.string()), COMPUTED))
+        ).to_pylist()
         return predictions
 
     def read_outcome_rows(self) -> list[Row]:
@@ -129,18 +130,6 @@ class SurveyResults(FamilyResults):
         """Read columns of the scores, without questions that define the segment itself."""
         rows = self.run.rows("scores", [*self.setting_columns, *columns, str(KEYS.left_out)])
         return rows.filter(pc.invert(rows[KEYS.left_out]))
-
-    def build_trace(self, answers: Sequence[Row]) -> Row:
-        """Build the response, with the values read and the score of each question that it answers."""
-        scores = filter_models(self.run.rows("scores"), {answers[0]["model"]}).to_pylist()
-        by_name = {self.name_of(score): score for score in scores}
-        named = ("question_id", "condition", "context_level")
-        questions = [
-            PredictedQuestion.select_columns({**by_name.get(self.name_of(row), {}), **{name: row[name] for name in named}})
-            | {"prompt_id": row["prompt_id"]}
-            for row in answers
-        ]
-        return self.response_of(answers) | {"questions": questions}
 
 
 def _describe_unread_answers(statuses: Counter[str]) -> str | None:

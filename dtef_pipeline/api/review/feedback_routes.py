@@ -5,35 +5,107 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Annotated, Any
 from weakref import WeakKeyDictionary
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import AfterValidator, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from dtef_pipeline.api.access import AdminToken, OperatorToken, ReviewerToken
-from dtef_pipeline.api.answer_schemas import VotedFamilyName
+from dtef_pipeline.api.answer_schemas import AnswerBody, FamilyName, RowBody, VotedFamilyName, describe_row, list_families
 from dtef_pipeline.api.etags import TAGGED, build_tagged_response
+from dtef_pipeline.api.plans.plan import SnapshotName
 from dtef_pipeline.api.problems import Problem
-from dtef_pipeline.api.review.feedback_bodies import (
-    ActionPage,
-    PairRequest,
-    PreferenceBoard,
-    check_voted_family,
-)
 from dtef_pipeline.api.services import Services, ServicesDep
 from dtef_pipeline.api.tokens import RateLimit, TokenHolder
 from dtef_pipeline.documents import Part
-from dtef_pipeline.errors import UnknownVote, WarehouseError
+from dtef_pipeline.errors import UnknownVote
+from dtef_pipeline.preference.pairing import OTHER_TOOLS
+from dtef_pipeline.preference.score_columns import PREFERENCE_SCORES
 from dtef_pipeline.preference.votes import Ballot, Id, SentBallot
 from dtef_pipeline.text.number_words import format_count
-from resources.settings import Settings
 from resources.votes.pair_queue import WaitingPairs
 from resources.votes.vote_queries import refuse_judge, vote_counts
 from resources.votes.vote_store import VoteStore
 from resources.votes.vote_tables import decode_time
+
+
+class ActionRecord(AnswerBody):
+    """An action of an administrator or operator."""
+
+    place: int
+    """Number, from 1."""
+    user: str
+    """Name of a token, or of a user on the server; empty: unknown."""
+    done_at: datetime
+    action: str
+    """Such as pairs, void, import, export, reviewer, persona_version, scenario_status, cancel evaluation."""
+    before: dict[str, Any]
+    """State before the action."""
+    after: dict[str, Any]
+    """State after the action, or a description of the action."""
+
+
+class ActionPage(AnswerBody):
+    """Actions, earliest first."""
+
+    actions: list[ActionRecord]
+    next: int | None
+    """Value of `after` for the next page; null: this is the last."""
+
+
+class PlayerRow(RowBody):
+    """Scores of a player from the votes of people, or of one judge, on the responses of a family."""
+
+    model_config = describe_row(PREFERENCE_SCORES)
+
+
+class PreferenceBoard(AnswerBody):
+    """Rows of the preference board; empty until votes are rolled up."""
+
+    scores: list[PlayerRow]
+    votes_version: str
+    """Version of all votes that count now; each row has the version of the votes that it was computed from."""
+    note: str | None
+    """Note that votes were added or voided after the rows were computed, or that there are no rows yet; null: neither."""
+
+
+_Pattern = Annotated[str, StringConstraints(min_length=1, max_length=300)]
+_Count = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
+
+
+def check_family(family: str) -> str:
+    """For validators. Raises ValueError for an unknown family."""
+    return _require_family(family, list_families())
+
+
+def check_voted_family(family: str) -> str:
+    """For validators of votes, which may also have the family of other tools' votes."""
+    return _require_family(family, list_families(OTHER_TOOLS))
+
+
+def _require_family(family: str, names: Sequence[str]) -> str:
+    if family not in names:
+        raise ValueError(f"got {repr(family)[:80]}; allowed: {', '.join(names)}")
+    return family
+
+
+class PairRequest(Part):
+    """Selection of stored responses to pair, as in `dtef preference pairs`."""
+
+    family: Annotated[FamilyName, AfterValidator(check_family)]
+    pattern: Annotated[list[_Pattern], Field(max_length=100)] = []
+    """Patterns of partitions; empty: all."""
+    models: Annotated[list[_Pattern], Field(max_length=100)] = []
+    """Names of models; empty: all."""
+    snapshot: SnapshotName = "base"
+    baselines: Annotated[bool, Field(strict=True)] = False
+    max_pairs: _Count | None = None
+    per_item: _Count | None = None
+
 
 VOTES_A_MINUTE = 60
 """Of one reviewer: a person reads before voting, and a program that guesses does not."""
@@ -187,8 +259,6 @@ def list_scores(
     request: Request, holder: OperatorToken, services: ServicesDep, family: FamilyOption = None, partition: str = "all"
 ) -> Response:
     """The preference board: one row per family, reviewers and player, with its interval, and the reason where there is none."""
-    from dtef_pipeline.api.review.feedback_routes import scores_response
-
     return build_tagged_response(request, scores_response(services, family, partition))
 
 
@@ -241,19 +311,10 @@ def scores_response(services: Services, family: str | None, partition: str) -> d
     `votes_version`: version of the votes that count now; `note`: says if the rows were computed from others. Empty without a table. Raises
     WarehouseError for an unreadable table.
     """
-    rows, now = _read_score_rows(services.settings), compute_current_version(services.votes)
+    from resources.warehouse import Warehouse
+
+    rows = Warehouse(services.settings.warehouse).read_or_empty(_SCORES_TABLE).to_pylist()
+    now = compute_current_version(services.votes)
     reason = find_stale_reason([row["votes_version"] for row in rows], now)
     scores = [row for row in rows if row["partition"] == partition and family in (None, row["family"])]
     return {"scores": scores, "votes_version": now, "note": f"{reason}; {_SCORES_FOLLOW}" if reason else None}
-
-
-def _read_score_rows(settings: Settings) -> list[dict[str, Any]]:
-    from resources.warehouse import Warehouse
-
-    warehouse = Warehouse(settings.warehouse)
-    if not warehouse.tables([_SCORES_TABLE]):
-        return []
-    rows: list[dict[str, Any]] = warehouse.rows(_SCORES_TABLE).to_pylist()
-    if not rows and warehouse.skipped:
-        raise WarehouseError(f"{_SCORES_TABLE} cannot be read: {'; '.join(warehouse.skipped.values())}")
-    return rows

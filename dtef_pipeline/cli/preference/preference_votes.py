@@ -11,7 +11,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
-from dtef_pipeline.api.review.feedback_bodies import PairRequest
+from dtef_pipeline.api.review.feedback_routes import PairRequest
 from dtef_pipeline.api.review.paired_responses import pair_stored
 from dtef_pipeline.cli.terminal import compute_terminal_fit, whole_frame
 from dtef_pipeline.cli.warehouse_access import open_warehouse

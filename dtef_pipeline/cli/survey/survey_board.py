@@ -11,7 +11,7 @@ import pandas as pd
 
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import load_cells
-from dtef_pipeline.boards.families import COMPARED_FAMILIES
+from dtef_pipeline.boards.pairs import COMPARED_FAMILIES
 from dtef_pipeline.cli.families import CommandFamily, filter_by_model, require_table
 from dtef_pipeline.cli.read import list_scored_rounds
 from dtef_pipeline.cli.survey.boards import (

@@ -17,7 +17,7 @@ from dtef_pipeline.asking.models import COMPUTED_SQL
 from dtef_pipeline.asking.snapshot_order import among, snapshot_order
 from dtef_pipeline.boards.cells import add_clusters, cells_sql, has_table, parameters, require_current_scores
 from dtef_pipeline.boards.costs import requests_sql
-from dtef_pipeline.boards.families import describe_disagreement
+from dtef_pipeline.boards.pairs import describe_disagreement
 from dtef_pipeline.statistics.differences import (
     MARGIN,
     compute_paired_statistics,

@@ -13,10 +13,10 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.boards.reliability import estimate_variance_ratio
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, Estimates, explain_missing
 from dtef_pipeline.statistics.ranks import rank_numbers
-from dtef_pipeline.statistics.variance_ratio import estimate_variance_ratio
 from dtef_pipeline.survey.baselines.names import CONTAIN_THE_SEGMENT, WHY_NOT_TESTED
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.segment_deviations import (

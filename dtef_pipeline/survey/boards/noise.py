@@ -21,8 +21,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.boards.board_subject import Deviations
-from dtef_pipeline.boards.cells import BoardOptions, has_table, identify
+from dtef_pipeline.boards.cells import BoardOptions, Deviations, has_table, identify
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.keys import KEYS

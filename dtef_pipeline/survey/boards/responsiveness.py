@@ -15,9 +15,9 @@ import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.boards.cells import BoardOptions, has_table
-from dtef_pipeline.boards.families import describe_disagreement
+from dtef_pipeline.boards.pairs import describe_disagreement
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.statistics.cluster_robust import estimate_ratios
+from dtef_pipeline.statistics.cluster_robust import CORRELATION, estimate_ratios, shared_variance
 from dtef_pipeline.statistics.differences import (
     MARGIN,
     Codes,
@@ -29,7 +29,6 @@ from dtef_pipeline.statistics.differences import (
     verdicts,
 )
 from dtef_pipeline.statistics.multiplicity import holm
-from dtef_pipeline.statistics.shared_noise import CORRELATION, shared_variance
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
 from dtef_pipeline.survey.keys import KEYS

@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.boards.board_subject import BoardSubject
-from dtef_pipeline.statistics.cluster_robust import Estimates, count_effective_clusters, estimate_ratios
+from dtef_pipeline.boards.cells import BoardSubject
+from dtef_pipeline.statistics.cluster_robust import Estimates, count_effective_clusters, estimate_ratios, shared_variance
 from dtef_pipeline.statistics.differences import Codes, sum_by_cluster
-from dtef_pipeline.statistics.shared_noise import shared_variance
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring.metrics import Floats
 

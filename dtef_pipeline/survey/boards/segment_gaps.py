@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dtef_pipeline.boards.cells import BoardOptions
-from dtef_pipeline.boards.families import ALIKE, BETTER, UNTESTED, WORSE
+from dtef_pipeline.boards.pairs import ALIKE, BETTER, UNTESTED, WORSE
 from dtef_pipeline.statistics.cluster_robust import explain_missing
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE, holm
 from dtef_pipeline.survey.baselines.names import CONTAIN_THE_SEGMENT, WHY_NOT_TESTED

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dtef_pipeline.boards.board_subject import BoardSubject, Deviations
-from dtef_pipeline.boards.cells import BoardOptions
+from dtef_pipeline.boards.cells import BoardOptions, BoardSubject, Deviations
 from dtef_pipeline.boards.intervals import Grid, Mask, Measures, NoiseTerm
-from dtef_pipeline.statistics.cluster_robust import Floats
-from dtef_pipeline.statistics.shared_noise import OF_OBSERVED
+from dtef_pipeline.statistics.cluster_robust import OF_OBSERVED, Floats
 from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
 from dtef_pipeline.survey.baselines.names import (
     EMPIRICAL_BAYES,

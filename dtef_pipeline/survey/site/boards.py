@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dtef_pipeline.boards import families
 from dtef_pipeline.boards.comparisons import rank_ranges
+from dtef_pipeline.boards.pairs import AMONG_MODELS, BETTER, OF_REFERENCE, WORSE
 from dtef_pipeline.site.content import Block, Column, Estimate, Fold, Section, Table, convert_to_rows, is_unknown
 from dtef_pipeline.site.family_content import BoardRow, RankedBoard, Reference
 from dtef_pipeline.site.leaderboard import describe_best_of_models
@@ -63,7 +63,7 @@ def _add_ranks(rows: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
     models = models.assign(rank=rank_numbers(values))
     ranks = models[["rank"]].copy()
     if len(comparisons):
-        tests = comparisons[comparisons["adjusted_over"] == families.AMONG_MODELS]
+        tests = comparisons[comparisons["adjusted_over"] == AMONG_MODELS]
         ranks = ranks.join(rank_ranges(models, tests, KEYS))
     ranked_rows = rows.drop(columns=["rank", "rank_low", "rank_high"], errors="ignore").join(ranks)
     by_score = ranked_rows["rank"].fillna(np.inf) if len(models) else -ranked_rows["score"]
@@ -85,7 +85,7 @@ def verdict(contents: SurveyContents, board: RankedBoard) -> str:
         "verdict",
         best=models[0],
         n_models=len(models),
-        n_beating=sum(tests[model]["verdict"] == families.BETTER for model in models if model in tests),
+        n_beating=sum(tests[model]["verdict"] == BETTER for model in models if model in tests),
         test=tests[models[0]],
         ceiling=next((line.value for line in board.references if line.label == PERFECT_LINE), None),
     )
@@ -95,11 +95,11 @@ def _compare_with_marginal(contents: SurveyContents) -> dict[str, dict[str, Any]
     """Return each model's test in the setting of the first leaderboard, by name: `verdict`, and `score` and `marginal` on shared pairs."""
     rows = contents.settings[0].select_rows(contents.board("comparisons"))
     tests: dict[str, dict[str, Any]] = {}
-    for row in convert_to_rows(rows[rows["adjusted_over"] == families.OF_REFERENCE]) if len(rows) else []:
+    for row in convert_to_rows(rows[rows["adjusted_over"] == OF_REFERENCE]) if len(rows) else []:
         if row["model_variant"] != LEAVE_ONE_OUT:
             tests[row["name"]] = {"verdict": row["verdict"], "score": row["score"], "marginal": row["other_score"]}
         else:
-            words = families.WORSE if row["verdict"] == families.BETTER else row["verdict"]
+            words = WORSE if row["verdict"] == BETTER else row["verdict"]
             name = contents.names.get(row["other_variant"], row["other_model"])
             tests[name] = {"verdict": words, "score": row["other_score"], "marginal": row["score"]}
     return tests

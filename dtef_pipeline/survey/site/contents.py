@@ -12,7 +12,6 @@ import pandas as pd
 
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.boards.cells import has_table
-from dtef_pipeline.boards.cuts import select_cut
 from dtef_pipeline.site.content import Link
 from dtef_pipeline.site.paths import board_page, choose_file_names, state_address
 from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
@@ -22,6 +21,7 @@ from dtef_pipeline.survey.boards.survey_boards import BREAKDOWNS, BY_NAME
 from dtef_pipeline.survey.identity import make_round_order
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.site.survey_labels import format_condition, format_segment_label, map_variant_names
+from dtef_pipeline.tables import select_cut
 from dtef_pipeline.text.shortening import shorten
 
 FAMILY = "survey"

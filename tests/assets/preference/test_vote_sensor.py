@@ -18,7 +18,7 @@ from dtef_pipeline.preference.votes import Ballot, make_paired_response, vote_pa
 from resources.settings import Settings
 from resources.votes.vote_store import VoteStore
 from tests.dtef_pipeline.cli.commands import skip_site
-from tests.made.stored_votes import store_votes
+from tests.made.votes import store_votes
 
 _OF_VOTES = dg.Definitions(
     assets=[preference_votes, preference_scores, report],

@@ -11,15 +11,13 @@ import jsonschema_rs  # comes with schemathesis
 import pytest
 from fastapi.testclient import TestClient
 
-from dtef_pipeline.api.description import operations, read_role
+from dtef_pipeline.api.app import operations, read_role
 from dtef_pipeline.api.tokens import TOKEN_ROLES
 from dtef_pipeline.families import FAMILIES
 from resources.evaluations.evaluation_calls import CallCounts, EvaluationCalls, StageCalls
 from resources.evaluations.evaluation_store import EvaluationStore, sum_call_costs_by
-from tests.dtef_pipeline.api.asked_runs import ANSWER_AND_BATTERY_COLUMNS
-from tests.dtef_pipeline.api.described import faults_of
-from tests.dtef_pipeline.api.made import client_in
-from tests.dtef_pipeline.api.voted import with_board, with_votes
+from tests.dtef_pipeline.api.asked_runs import ANSWER_AND_BATTERY_COLUMNS, with_board, with_votes
+from tests.dtef_pipeline.api.made import client_in, faults_of
 from tests.dtef_pipeline.cli.test_preference_votes import asked
 from tests.made.qa_scores import keep_in
 from tests.made.run_events import tell

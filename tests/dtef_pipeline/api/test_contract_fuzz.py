@@ -23,15 +23,13 @@ with warnings.catch_warnings():
     from schemathesis.core.control import SkipTest
     from schemathesis.generation import GenerationMode
 
-from dtef_pipeline.api.app import make_app
-from dtef_pipeline.api.description import operations
+from dtef_pipeline.api.app import make_app, operations
 from dtef_pipeline.api.plans.plan import PlannedEvaluation
 from dtef_pipeline.preference.pairing import make_new_pairs
 from resources.evaluations.evaluation_store import RunSpec
-from tests.dtef_pipeline.api.described import faults_of
-from tests.dtef_pipeline.api.made import PINNED_GAME, ROLE_TOKENS, services_in
+from tests.dtef_pipeline.api.made import PINNED_GAME, ROLE_TOKENS, faults_of, services_in
 from tests.made.run_events import tell
-from tests.made.voted import responses
+from tests.made.votes import responses
 
 EXAMPLES = settings.default.max_examples // 6
 """Requests per operation, of each kind."""

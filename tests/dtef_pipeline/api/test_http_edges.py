@@ -9,11 +9,15 @@ from pathlib import Path
 import httpx2
 import pytest
 from fastapi.testclient import TestClient
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dtef_pipeline.api.app import LARGEST_BODY
+from dtef_pipeline.api.etags import compute_weak_etag, matches
 from dtef_pipeline.cli.serving.serve_api import _make_config
 from tests.dtef_pipeline.api.made import client_in, services_in
 from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S, served
+from tests.made.shared_cases import cases
 
 
 def test_a_path_that_does_not_take_the_method_is_a_problem(tmp_path: Path) -> None:
@@ -121,3 +125,49 @@ def test_an_answer_lists_a_part_of_a_great_many_faults(path: str, tmp_path: Path
         told = answer.json()
         assert len(told["errors"]) <= 100
         assert path != "/api/evaluations" or len(told["errors"]) + told["further_errors"] > 20_000
+
+
+TAG = 'W/"abc"'
+FORMS = {
+    None: False,
+    'W/"abc"': True,
+    '"abc"': True,
+    'W/"x", W/"abc"': True,
+    '"x","y"': False,
+    "*": True,
+    "garbage": False,
+    'W/"abc" W/"x"': False,
+    '"a,b", "abc"': True,
+    'w/"abc"': False,
+    '"abc': False,
+    "": False,
+    # The end of a header was looked for with `$`, which also matches before a final line break: the reader then never came further.
+    "\n": False,
+    '"abc"\n': False,
+    " * ": True,
+    '"",W/"abc"': True,
+    '"x",, ,"abc",': True,
+    ",,": False,
+    "abc": False,
+    '"a,abc"': False,
+    '*, "abc"x': False,
+}
+
+
+@pytest.mark.parametrize("header", FORMS)
+def test_every_form_of_the_header(header: str | None) -> None:
+    assert matches(header, TAG) is FORMS[header]
+
+
+def test_the_published_cases() -> None:
+    for case in cases("votes", "if_none_match"):
+        assert (304 if matches(case["in"]["if_none_match"], case["in"]["etag"]) else 200) == case["out"], case["id"]
+
+
+@given(st.text(max_size=60))
+def test_no_header_is_too_strange(header: str) -> None:
+    assert matches(header, TAG) in (True, False)
+
+
+def test_the_tag_is_of_what_is_stated_and_not_of_its_order() -> None:
+    assert compute_weak_etag({"a": 1, "b": 2}) == compute_weak_etag({"b": 2, "a": 1}) != compute_weak_etag({"a": 1})

@@ -12,9 +12,9 @@ from scipy import stats
 
 from benchmarks.false_positive_rate import any_found
 from dtef_pipeline.boards.comparisons import compare_all_pairs, list_contradictions, rank_ranges
-from dtef_pipeline.boards.families import AMONG_MODELS, OF_BASELINES, OF_REFERENCE
+from dtef_pipeline.boards.pairs import AMONG_MODELS, OF_BASELINES, OF_REFERENCE
+from dtef_pipeline.statistics.cluster_robust import OF_OBSERVED
 from dtef_pipeline.statistics.multiplicity import holm
-from dtef_pipeline.statistics.shared_noise import OF_OBSERVED
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, UNIFORM
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.boards.comparisons import compare_all_pairs
-from dtef_pipeline.boards.families import COMPARED_FAMILIES
+from dtef_pipeline.boards.pairs import COMPARED_FAMILIES
 from dtef_pipeline.cli.survey import boards
 from dtef_pipeline.cli.survey.boards import describe_samples, format_design_effect_lines
 from dtef_pipeline.cli.terminal import print_rows

@@ -12,7 +12,7 @@ from dtef_pipeline.games.persona_results import compute_game_results
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES, LEAGUE_SPACE
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import ok, refused, use
-from tests.made.made_scores import CHIPS_WON, connected_scores, scored_games
+from tests.made.made_games import CHIPS_WON, connected_scores, scored_games
 from tests.strict_json import strict
 
 BOARD = ("games", "board", "--scenario", "made")

@@ -13,8 +13,7 @@ from dtef_pipeline.cli.games.games_play import format_choices, parse_typed_line,
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import SpokenScenario
 from tests.dtef_pipeline.cli.commands import ok
-from tests.made.made_games import ShowCards
-from tests.made.negotiations import an_allocation
+from tests.made.made_games import ShowCards, an_allocation
 from tests.made.shared_cases import cases_beside
 from tests.strict_json import strict
 

@@ -11,7 +11,7 @@ from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.cli.models import resolve_model_names
 from resources.gateway.model_checks import resolve_route
 from tests.dtef_pipeline.cli.commands import ok, refused
-from tests.made.qa_files import write_sums
+from tests.made.qa_items import write_sums
 from tests.strict_json import strict
 
 PLANTED = "planted-7f3a9c"

@@ -19,7 +19,7 @@ from resources.votes.vote_store import VoteStore
 from resources.warehouse import TABLES, Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused, skip_site, write_panel
 from tests.made.qa_scores import table_of
-from tests.made.stored_votes import add_judged, store_votes
+from tests.made.votes import add_judged, store_votes
 from tests.strict_json import strict
 
 PLAYERS = tuple(f"player-{letter}" for letter in "abcdefghi")

@@ -13,7 +13,7 @@ from resources.settings import Settings
 from resources.votes.vote_store import VoteStore
 from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused, serve_as, write_panel
 from tests.fake_llm_server import Call, FakeLLM
-from tests.made.stored_votes import written
+from tests.made.votes import written
 
 DOCUMENTED = {"votes", "reviewers", "separable", "components", "nu", "scores"}
 OF_SCORE = {"model", "component", "beta", "share", "se", "low", "high"}

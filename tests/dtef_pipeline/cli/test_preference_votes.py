@@ -16,7 +16,7 @@ from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import ok, refused
 from tests.made.qa_scores import keep_in
 from tests.made.shared_cases import shared
-from tests.made.voted import VOTES, real_votes
+from tests.made.votes import VOTES, real_votes
 
 MODELS = ("one", "two", "three")
 

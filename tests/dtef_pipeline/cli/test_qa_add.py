@@ -13,7 +13,7 @@ from dtef_pipeline.qa.tables import QA_SCORES
 from resources.warehouse import Warehouse
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
-from tests.made.qa_files import BIRDS, write_choices, write_sums
+from tests.made.qa_items import BIRDS, write_choices, write_sums
 from tests.strict_json import strict
 
 SAMPLES = ROOT / "data" / "questions"

@@ -15,7 +15,7 @@ import pytest
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import PRICES, dtef, name_panel, ok, refused, serve_as, skip_site, use
 from tests.fake_llm_server import Call, FakeLLM
-from tests.made.qa_files import right_reply, write_choices, write_sums
+from tests.made.qa_items import right_reply, write_choices, write_sums
 from tests.made.shared_cases import cases_beside
 from tests.strict_json import strict
 

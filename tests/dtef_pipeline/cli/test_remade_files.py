@@ -11,7 +11,7 @@ import pytest
 
 from tests.dtef_pipeline.cli.commands import PRICES, dtef, ok, serve_as, use
 from tests.fake_llm_server import Call, FakeLLM
-from tests.made.qa_files import right_reply, write_sums
+from tests.made.qa_items import right_reply, write_sums
 
 BLUEPRINT = """
 title: Greetings

@@ -13,10 +13,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.drift.anchors import add_anchors
-from dtef_pipeline.drift.judge_verdicts import JudgeDrift, NetDrift, compute_judge_drifts, subtract_judges_of_row
+from dtef_pipeline.drift.judge_verdicts import JudgeDrift, NetDrift, add_anchors, compute_judge_drifts, subtract_judges_of_row
+from dtef_pipeline.drift.paired import Scores
 from dtef_pipeline.drift.settings import WatchOptions
-from dtef_pipeline.drift.shared_shift import Scores
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import ANCHOR_ITEMS
 from dtef_pipeline.drift.verdict_text import list_moved_judges

@@ -12,15 +12,13 @@ import pytest
 
 from benchmarks.drift_panels import BLOCKS, SEGMENTS, Panel, answers, judged, rates, standing
 from dtef_pipeline.drift.models import drift_checks
-from dtef_pipeline.drift.paired import pair_with_baseline
+from dtef_pipeline.drift.paired import Scores, SharedShift, choose_control, compute_shared_shift, pair_with_baseline
 from dtef_pipeline.drift.settings import WatchOptions
-from dtef_pipeline.drift.shared_shift import Scores, SharedShift, choose_control, compute_shared_shift
 from dtef_pipeline.drift.verdict import Verdict, compute_verdict
 from dtef_pipeline.drift.verdict_tables import DRIFT, EVIDENCE, SHARED
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.tables import DRIFT_CHECKS
-from tests.dtef_pipeline.drift.model_drift_rows import Rows, found
-from tests.made.snapshots import label, nights
+from tests.made.snapshots import Rows, found, label, nights
 
 THRESHOLD = math.log10(2 / 0.05)
 
@@ -77,8 +75,9 @@ class TestWhoMoved:
     def test_the_one_that_moved_has_drift_and_the_other_has_not(self) -> None:
         one, other = verdicts(Panel(models=2, nights=30, wobble=0.02, autocorrelation=0.5, shift=-0.1, since=15)).values()
         assert (one.verdict, one.first_snapshot, one.control) == ("drift", label(15), "m1")
-        assert one.shift_vs_peers == pytest.approx(-0.1, abs=0.01)
-        assert one.drift_kind == "score and parsed"
+        (beyond,) = one.shift_notes
+        assert beyond.startswith("beyond the other models of these snapshots (m1): ")
+        assert float(beyond.rsplit(maxsplit=1)[1]) == pytest.approx(-0.1, abs=0.01)
         assert other.verdict != "drift"
 
     def test_where_it_cannot_be_decided_both_are_named_and_neither_has_drift(self) -> None:
@@ -100,8 +99,12 @@ class TestWhoMoved:
 
 def test_a_fall_of_the_parse_rate_is_a_drift_of_that() -> None:
     one, _ = verdicts(Panel(models=2, nights=30, unparsed=0.02, parse_shift=0.2, since=15)).values()
-    assert (one.verdict, one.drift_kind) == ("drift", "parse rate")
-    assert one.parsed_shift == pytest.approx(0, abs=0.01)
+    note = one.shift_notes[0]
+    assert (one.verdict, note.startswith("a drift of the parse rate: the responses that could be parsed moved by ")) == (
+        "drift",
+        True,
+    )
+    assert float(note.rsplit(maxsplit=1)[1]) == pytest.approx(0, abs=0.01)
 
 
 @pytest.mark.parametrize("length", [2, 5])

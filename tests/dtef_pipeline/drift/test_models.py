@@ -18,9 +18,8 @@ from dtef_pipeline.drift.verdict_text import build_headline
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.keys import Keys
 from dtef_pipeline.survey.drift_subject import SUBJECT
-from tests.dtef_pipeline.drift.model_drift_rows import STEADY, Rows, beside, check, found, predictions, whats
 from tests.made.scores import scores_table
-from tests.made.snapshots import label, nights
+from tests.made.snapshots import STEADY, Rows, beside, check, found, label, nights, predictions, whats
 
 
 def test_a_fall_is_drift_with_its_size_direction_and_first_snapshot() -> None:

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from dtef_pipeline.drift.evidence import BASELINE
-from dtef_pipeline.drift.snapshots import Snapshot, build_panels
-from tests.dtef_pipeline.drift.model_drift_rows import STEADY, Rows, check
-from tests.made.snapshots import label, nights
+from dtef_pipeline.drift.history import Snapshot, build_panels
+from tests.made.snapshots import STEADY, Rows, check, label, nights
 
 FELL = [*STEADY, *[0.6] * 6]
 

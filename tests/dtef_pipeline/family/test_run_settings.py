@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from assets.engine.settings_config import build_stage_config
 from dtef_pipeline.api.plans.plan import EvaluationRequest, build_manifest_model
 from dtef_pipeline.cli.settings_command import TakesSettings, split_given
+from dtef_pipeline.documents import member_docstrings
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.family import plugins
@@ -35,7 +36,6 @@ from dtef_pipeline.family.run_settings import (
     run_config,
     setting,
 )
-from dtef_pipeline.member_docstrings import member_docstrings
 from dtef_pipeline.survey.blueprint.options import CONDITION_WORDS, FORMATS, TASKS
 from dtef_pipeline.survey.settings import SurveySettings
 from dtef_pipeline.survey.tables import METRICS

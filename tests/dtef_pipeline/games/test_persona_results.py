@@ -38,9 +38,7 @@ from dtef_pipeline.games.persona_results import (
 from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
 from dtef_pipeline.statistics.proportions import compute_wilson_interval
 from resources.settings import Settings
-from tests.made.game_pages import SCENARIOS
-from tests.made.made_games import show_pack
-from tests.made.made_scores import CHIPS_WON, connected_scores, scored_games
+from tests.made.made_games import CHIPS_WON, SCENARIOS, connected_scores, scored_games, show_pack
 from tests.made.shared_cases import cases
 
 TOLD = {**CHIPS_WON, "metric": "exploitation"}

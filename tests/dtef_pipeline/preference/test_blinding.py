@@ -18,7 +18,7 @@ from dtef_pipeline.judging.hidden_names import build_blinding, list_names_of_mod
 from dtef_pipeline.preference.pairing import build_blinded_pair, build_paired_responses, choose_shown_as_a, count_replaced_names
 from dtef_pipeline.preference.votes import vote_pair
 from tests.made.shared_cases import cases_beside, shared
-from tests.made.voted import real_responses, responses, vectors
+from tests.made.votes import real_responses, responses, vectors
 
 CASES = cases_beside(__file__)
 SALT = "0f" * 32

@@ -25,7 +25,7 @@ from dtef_pipeline.preference.pair_verdicts import (
 )
 from dtef_pipeline.preference.pairing import BlindedPair, make_new_pairs
 from dtef_pipeline.preference.votes import PairedResponse, VotePair, make_paired_response, vote_pair
-from tests.made.voted import responses
+from tests.made.votes import responses
 
 
 def exposure(pairs: list[VotePair], rows: list[PairedResponse]) -> Counter[str]:

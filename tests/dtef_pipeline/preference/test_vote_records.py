@@ -28,8 +28,7 @@ from dtef_pipeline.preference.vote_records import (
 from dtef_pipeline.preference.votes import Vote, read_ballot, vote_pair
 from tests.conftest import SHARED
 from tests.made.shared_cases import cases_beside
-from tests.made.voted import responses
-from tests.made.votes import paired
+from tests.made.votes import paired, responses
 
 CASES = cases_beside(__file__)
 TIME = datetime(2026, 1, 31, 12, 0, 0, 5, tzinfo=UTC)

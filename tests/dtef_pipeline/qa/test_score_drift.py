@@ -14,8 +14,7 @@ import pytest
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure
-from dtef_pipeline.drift.anchors import AnchorJudging, add_anchors, build_anchor_rows
-from dtef_pipeline.drift.judge_verdicts import judge_drift, subtract_judges
+from dtef_pipeline.drift.judge_verdicts import AnchorJudging, add_anchors, build_anchor_rows, judge_drift, subtract_judges
 from dtef_pipeline.drift.models import compute_model_drift
 from dtef_pipeline.drift.rule import build_rule_table
 from dtef_pipeline.drift.settings import WatchOptions

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dtef_pipeline.boards.cuts import stack_cuts
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.score_rows import load_latest_scores, load_qa_scores, load_qa_snapshot_order
 from dtef_pipeline.qa.suites import build_qa_boards, build_suite_board, compute_qa_results
 from dtef_pipeline.qa.tables import QA_BOARD, QA_BOARDS, QA_CUTS
-from dtef_pipeline.tables import COMPARISONS
+from dtef_pipeline.tables import COMPARISONS, stack_cuts
 from tests.made.qa_scores import connected, night, score_row, table_of
 
 Row = Mapping[str, Any]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.rubric.self_preference import ALL_JUDGES, estimate_self_preference, is_same_maker, remove_own_judges
-from tests.made.judge_worlds import judged_world, maker_of
+from tests.made.worlds import judged_world, maker_of
 
 
 def by_dummies(rows: pd.DataFrame) -> float:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.rubric.validity import build_agreement_table, find_script, judge_table, list_disagreed_criteria
-from dtef_pipeline.statistics.agreement import alpha
+from dtef_pipeline.statistics.agreement import agreement
 from tests.made.rubric_tables import PLACE, RESPONSE, rubric_tables
 
 MADE = rubric_tables(prompts=8, judges=("s(x)", "p(x)", "h(y)"))
@@ -29,7 +29,9 @@ def test_each_cut_is_the_alpha_of_its_own_judgements() -> None:
         ("language", "Latin"): np.ones(len(ROWS), dtype=bool),
     }
     for key, here in cuts.items():
-        assert found.loc[key, "alpha"] == pytest.approx(alpha(ROWS.loc[here, "score"], unit[here]))
+        assert found.loc[key, "alpha"] == pytest.approx(
+            agreement(ROWS.loc[here, "score"], unit[here], unit[here])["alpha"].iloc[0]
+        )
         assert found.loc[key, "low"] < found.loc[key, "alpha"] < found.loc[key, "high"]
     assert len(found) == 1 + 2 + 3 + 3 + 1
     assert found.loc[("overall", "all"), "n_clusters"] == 16

@@ -19,10 +19,10 @@ from dtef_pipeline.statistics.cluster_robust import (
     estimate_groups,
     estimate_ratios,
     fit_effects,
+    shared_variance,
 )
 from dtef_pipeline.statistics.differences import compute_paired_statistics, places, sum_by_cluster, verdicts
 from dtef_pipeline.statistics.multiplicity import holm
-from dtef_pipeline.statistics.shared_noise import shared_variance
 from tests.made.freedom import freedom_of
 
 GD3 = (13, 7, 5, 5, 4, 2, *(1,) * 7)

@@ -21,7 +21,7 @@ from resources.responses.store import ResponseStore
 from resources.votes.vote_files import add_lines, export_votes, import_votes, read_lines
 from resources.votes.vote_store import VoteStore, add_judge, read_player_votes, store_judge_votes
 from tests.made.responses import keys, response
-from tests.made.voted import responses, vectors
+from tests.made.votes import responses, vectors
 
 TIME = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

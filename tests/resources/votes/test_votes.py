@@ -21,7 +21,7 @@ from resources.votes import vote_tables
 from resources.votes.pair_queue import WaitingPairs
 from resources.votes.vote_store import VoteStore, find_equal_text_votes, read_player_votes, store_judge_votes
 from tests.conftest import ROOT
-from tests.made.voted import responses
+from tests.made.votes import responses
 from tests.resources.broken_commits import break_after_commit
 
 MANIFEST = RunManifest("qa", "base", "1.2.3", "c0ffee")

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.access import SESSION_COOKIE
 from dtef_pipeline.api.pages.page_routes import is_own_path
 from dtef_pipeline.api.services import FAILURES_A_MINUTE
 from dtef_pipeline.api.tokens import LOGGED_IN_S, Sessions
-from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, hidden_fields
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in
-
-
-@contextmanager
-def browser_of_nobody(folder: Path) -> Iterator[TestClient]:
-    with client_in(folder, None) as client:
-        client.follow_redirects = False
-        yield client
+from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, browsing, hidden_fields
+from tests.dtef_pipeline.api.made import ROLE_TOKENS
 
 
 @pytest.mark.parametrize(("role", "home"), [("reviewer", "/review"), ("operator", "/queue"), ("admin", "/queue")])
 def test_a_login_leads_to_the_page_of_the_role(role: str, home: str, tmp_path: Path) -> None:
-    with browser_of_nobody(tmp_path) as client:
+    with browsing(tmp_path, None) as client:
         assert client.get("/").headers["location"] == "/login"
         answer = client.post("/login", data={"token": f" {ROLE_TOKENS[role]}\n"}, headers=OWN_ORIGIN)
         assert (answer.status_code, answer.headers["location"]) == (303, home)
@@ -39,7 +29,7 @@ def test_a_login_leads_to_the_page_of_the_role(role: str, home: str, tmp_path: P
 
 
 def test_the_cookie_is_for_https_alone_where_that_is_spoken(tmp_path: Path) -> None:
-    with browser_of_nobody(tmp_path) as client:
+    with browsing(tmp_path, None) as client:
         answer = client.post(
             "https://testserver/login", data={"token": ROLE_TOKENS["admin"]}, headers={"Origin": "https://testserver"}
         )
@@ -48,7 +38,7 @@ def test_the_cookie_is_for_https_alone_where_that_is_spoken(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("token", ["secret-of-mine", "", "\x00", "\ud83d", "x" * 9_000, "<script>alert(1)</script>"])
 def test_a_wrong_token_is_refused_and_not_repeated(token: str, tmp_path: Path) -> None:
-    with browser_of_nobody(tmp_path) as client:
+    with browsing(tmp_path, None) as client:
         answer = client.post("/login", content=b"token=" + token.encode("utf-8", "surrogatepass"), headers=OWN_ORIGIN)
     assert answer.status_code == 401
     assert answer.headers["content-type"].startswith("text/html")
@@ -59,7 +49,7 @@ def test_a_wrong_token_is_refused_and_not_repeated(token: str, tmp_path: Path) -
 
 def test_a_logout_ends_the_login_on_the_server(tmp_path: Path) -> None:
     """The cookie was the token itself, and whoever had a copy of it stayed logged in."""
-    with browser_of_nobody(tmp_path) as client:
+    with browsing(tmp_path, None) as client:
         client.post("/login", data={"token": ROLE_TOKENS["admin"]}, headers=OWN_ORIGIN)
         copied = client.cookies[SESSION_COOKIE]
         assert ROLE_TOKENS["admin"] not in copied
@@ -81,14 +71,14 @@ def test_a_login_ends_with_its_time_and_with_its_token(tmp_path: Path) -> None:
     assert sessions.find_token(first) == "a" * 64
     now[0] = LOGGED_IN_S
     assert (sessions.find_token(first), sessions.find_token("another")) == (None, None)
-    with browser_of_nobody(tmp_path) as client:
+    with browsing(tmp_path, None) as client:
         client.post("/login", data={"token": ROLE_TOKENS["operator"]}, headers=OWN_ORIGIN)
         (tmp_path / "tokens.yaml").write_text("tokens: []\n", encoding="utf-8")
         assert client.get("/queue").status_code != 200
 
 
 def test_wrong_tokens_have_to_wait_and_the_right_one_does_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with browser_of_nobody(tmp_path) as client:
+    with browsing(tmp_path, None) as client:
         tried = [client.post("/login", data={"token": "wrong"}, headers=OWN_ORIGIN) for _ in range(FAILURES_A_MINUTE)]
         assert {answer.status_code for answer in tried} == {401}
         later = client.post("/login", data={"token": "wrong"}, headers=OWN_ORIGIN)
@@ -110,7 +100,7 @@ def test_only_own_paths_are_gone_to_after_a_login(tmp_path: Path) -> None:
         "",
         "/\t/elsewhere.org",
     ]
-    with browser_of_nobody(tmp_path) as client:
+    with browsing(tmp_path, None) as client:
         for wanted in [*foreign, "/queue/x?after=1"]:
             sent = {"token": ROLE_TOKENS["operator"], "next": wanted}
             location = client.post("/login", data=sent, headers=OWN_ORIGIN).headers["location"]
@@ -121,7 +111,7 @@ def test_only_own_paths_are_gone_to_after_a_login(tmp_path: Path) -> None:
 
 
 def test_files_of_the_pages_are_kept_by_their_tag(tmp_path: Path) -> None:
-    with browser_of_nobody(tmp_path) as client:
+    with browsing(tmp_path, None) as client:
         answer = client.get("/static/api.css")
         assert answer.headers["content-type"] == "text/css; charset=utf-8"
         assert answer.headers["cache-control"] == "no-cache"

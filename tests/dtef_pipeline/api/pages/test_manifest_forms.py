@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.api.pages.new_evaluation_page import list_form_fields, read_manifest_form
-from dtef_pipeline.api.plans.family_plans import FamilyPlans
-from dtef_pipeline.api.plans.manifests import load_all_plans
+from dtef_pipeline.api.plans.manifests import FamilyPlans, load_all_plans
 from tests.dtef_pipeline.api.browsed import OWN_ORIGIN, browsing, faults_beside, tags_of
 from tests.dtef_pipeline.api.made import add_partitions, settings_in
 

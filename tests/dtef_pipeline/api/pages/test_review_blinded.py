@@ -11,7 +11,7 @@ from dtef_pipeline.text.printable import make_visible
 from tests.dtef_pipeline.api.browsed import tags_of
 from tests.dtef_pipeline.api.made import votes_of
 from tests.dtef_pipeline.api.reviewed import HOSTILE, hidden, reviewing, shown, voted
-from tests.made.voted import responses
+from tests.made.votes import responses
 
 
 def test_hostile_texts_are_text(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.dtef_pipeline.api.made import ROLE_TOKENS, services_in
 from tests.dtef_pipeline.api.reviewed import HOSTILE, fill
 from tests.dtef_pipeline.api.served import served
 from tests.dtef_pipeline.report.browser import Browser, until
-from tests.made.voted import responses
+from tests.made.votes import responses
 
 KEY_CODES = {"Enter": 13, "ArrowLeft": 37, "ArrowRight": 39, "Escape": 27, "?": 191}
 

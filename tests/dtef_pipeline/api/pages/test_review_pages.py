@@ -12,7 +12,7 @@ from dtef_pipeline.errors import StoreError
 from tests.dtef_pipeline.api.browsed import tags_of, typed_in
 from tests.dtef_pipeline.api.made import votes_of
 from tests.dtef_pipeline.api.reviewed import hidden, reviewing, said, shown, voted
-from tests.made.voted import responses
+from tests.made.votes import responses
 
 
 def test_a_reviewer_learns_the_task_first_and_asked_for_consent(tmp_path: Path) -> None:

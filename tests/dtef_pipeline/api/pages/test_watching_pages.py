@@ -3,30 +3,185 @@
 from __future__ import annotations
 
 import html
+import json
+import re
 import shutil
 import time
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
+from xml.etree.ElementTree import Element
 
 import pytest
 from fastapi.testclient import TestClient
 
 from assets.daemon_state import DaemonState, SensorTicks, daemon_state
 from dtef_pipeline.api import service_health
+from dtef_pipeline.api.pages.page_routes import render
+from dtef_pipeline.api.pages.queue_pages import lay_out_episode
 from dtef_pipeline.api.service_health import DAMAGED_STORE, NO_DAEMON, NO_SENSOR, HealthMonitor
 from dtef_pipeline.api.services import Services
 from dtef_pipeline.errors import StoreError
 from dtef_pipeline.preference.score_publishing import preference_scores
-from resources.evaluations.evaluation_store import QUEUE_SENSOR, EvaluationStore
+from resources.evaluations.evaluation_store import QUEUE_SENSOR, EvaluationStore, RunSpec
 from resources.votes.vote_queries import vote_counts
 from resources.votes.vote_store import read_player_votes
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.api.browsed import assert_inert, browsing, texts_of
-from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in
+from tests.dtef_pipeline.api.asked_runs import ANSWER_AND_BATTERY_COLUMNS, with_board, with_votes, with_votes_of_another_tool
+from tests.dtef_pipeline.api.browsed import assert_inert, browsing, text_of, texts_of, tree_of
+from tests.dtef_pipeline.api.conftest import AnsweredRun
+from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, services_in, settings_in
 from tests.dtef_pipeline.api.pages.test_operator_pages import PLANNED, submitted
-from tests.dtef_pipeline.api.voted import with_board, with_votes, with_votes_of_another_tool
-from tests.made.run_events import tell
+from tests.made.run_events import RUN_LOG, tell
+
+
+def members_shown(trace: dict[str, object]) -> str:
+    """What a reader sees of a trace."""
+    values = {"run_id": "0a", "json_address": "/", "title": "", "scripts": (), "holder": None, "members": trace}
+    (main,) = tree_of(render("trace", values)).iter("main")
+    return text_of(main).partition("This trace as JSON ")[2]
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ({"cost_usd": 0.5}, "Cost (US dollars) $0.50"),
+        ({"prompt_id": "ab"}, "Prompt id ab"),
+        ({"answered_at": "2026-01-01T00:00:00.5+00:00"}, "Answered at 2026-01-01 00:00:00"),
+        ({"counts": {}, "prompt_id": "ab"}, "Prompt id ab"),
+    ],
+)
+def test_values_of_traces_have_units_and_times_are_read_as_on_other_pages(told: dict[str, object], shown: str) -> None:
+    assert members_shown(told) == shown
+
+
+TEXT_OF_TRACE = {"games": "ACTION: bet", "qa": "The answer is law/0", "rubric": "I sleep badly.", "survey": "[0.5, 0.3, 0.2]"}
+
+
+def asked_trace(client: TestClient, run_id: str, text: str) -> str:
+    """The id of a trace of the run in which a text stands."""
+    traces = client.get(f"/api/evaluations/{run_id}").json()["traces"]
+    return next(uri.rpartition("/")[2] for uri in traces if text in client.get(uri).text)
+
+
+@pytest.mark.parametrize("family", ANSWER_AND_BATTERY_COLUMNS)
+def test_a_trace_opens_as_a_page_and_its_json_stays_where_it_was(answered: Callable[[str], AnsweredRun], family: str) -> None:
+    """The page of a run led to raw JSON."""
+    _, evaluation, client = answered(family)
+    run_id, text = evaluation.runs[0].run_id, TEXT_OF_TRACE[family]
+    trace_id = asked_trace(client, run_id, text)
+    of_run = client.get(f"/runs/{run_id}").text
+    shown = client.get(f"/runs/{run_id}/traces/{trace_id}")
+    absent = client.get(f"/runs/{run_id}/traces/nothing")
+    assert f'href="/runs/{run_id}/traces/' in of_run
+    assert f"/api/evaluations/{run_id}/traces/" not in of_run
+    assert (shown.status_code, shown.headers["content-type"].partition(";")[0]) == (200, "text/html")
+    assert text in unescape(shown.text)
+    assert f'href="/api/evaluations/{run_id}/traces/{trace_id}"' in shown.text
+    assert "<nav" in shown.text
+    # An id of 32 characters in the heading was wider than a telephone.
+    assert f"<h1>Trace {trace_id[:8]}</h1>" in shown.text
+    assert trace_id in unescape(shown.text).partition("</h1>")[2]
+    assert (absent.status_code, absent.headers["content-type"].partition(";")[0]) == (404, "text/html")
+
+
+def test_moves_of_a_game_are_laid_out_and_its_turns_repeat_nothing_of_the_episode() -> None:
+    """The moves were JSON with escaped line breaks, and each turn began with what all of them have in common."""
+    reaction = "Nothing was played.\n\nIt is your turn."
+    moves = [{"seat": 0, "command": "bet", "by_default": True, "reaction": reaction}, {"seat": 1, "command": "fold"}]
+    turns = [{"scenario": "kuhn", "seat": 0, "response": "ACTION: bet"}, {"scenario": "kuhn", "seat": 1, "response": "I fold."}]
+    trace = json.dumps({"measured": [], "moves": moves})
+    shown = members_shown(lay_out_episode({"scenario": "kuhn", "trace": trace, "turns": turns}))
+    assert "{" not in shown
+    assert all(text in shown for text in ("Moves: 2", "Command", "Nothing was played. It is your turn.", "Turns: 2", "I fold."))
+    assert "Scenario" not in shown[shown.index("Turns: 2") :]
+
+
+def test_a_trace_is_for_operators(answered: Callable[[str], AnsweredRun]) -> None:
+    folder, evaluation, _ = answered("qa")
+    run_id = evaluation.runs[0].run_id
+    with client_in(folder, "reviewer") as client:
+        assert client.get(f"/runs/{run_id}/traces/x").status_code == 403
+
+
+VALUE_OF_FAMILY = {"games": "2.5", "qa": "0.75", "rubric": "", "survey": "0.70"}
+
+
+@pytest.mark.parametrize("family", ANSWER_AND_BATTERY_COLUMNS)
+def test_the_page_of_an_evaluation_that_has_ended_has_its_values(tmp_path: Path, family: str) -> None:
+    evaluation = ANSWER_AND_BATTERY_COLUMNS[family](tmp_path)
+    with client_in(tmp_path, "operator") as client:
+        before = client.get(f"/queue/{evaluation.queue_id}").text
+        with EvaluationStore(settings_in(tmp_path).responses_url, RUN_LOG) as store:
+            tell(store, evaluation.queue_id, "completed", {})
+        after = tree_of(client.get(f"/queue/{evaluation.queue_id}").text)
+    assert 'id="values"' not in before
+    table = after.find(".//*[@id='values']//table")
+    assert VALUE_OF_FAMILY[family] in text_of(table)
+    assert after.find(f".//*[@id='values']//a[@href='/runs/{evaluation.runs[0].run_id}']") is not None
+
+
+PLAN = {"keys": ["S1/a", "S1/b"], "config": {"blueprints": {}, "predictions": {}}, "snapshot": "base"}
+
+
+def told(folder: Path, *events: tuple[str, Mapping[str, Any]]) -> list[Element]:
+    """The entries of the list of events on the page of an evaluation after these events."""
+    with EvaluationStore(settings_in(folder).responses_url, RUN_LOG) as store:
+        asked = [RunSpec(key, {"partition": key}) for key in ("S1/a", "S1/b")]
+        queue_id = store.submit("survey", {}, PLAN, asked, "operator")[0].queue_id
+        for kind, data in events:
+            tell(store, queue_id, kind, data)  # type: ignore[arg-type]
+    with browsing(folder) as client:
+        return tree_of(client.get(f"/queue/{queue_id}").text).findall(".//ol[@class='story']/li")
+
+
+def words_of(entry: Element | None) -> str:
+    """What an entry says without its times."""
+    return " ".join(re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( to )?", "", text_of(entry)).split()).replace(" ;", ";")
+
+
+def part_done(stage: str, key: str) -> tuple[str, dict[str, str]]:
+    return "item", {"stage": stage, "key": key, "status": "done"}
+
+
+def test_events_are_reported_in_words_and_each_stage_once(tmp_path: Path) -> None:
+    found = told(
+        tmp_path,
+        ("started", {}),
+        part_done("blueprints", "S1/a"),
+        part_done("blueprints", "S1/b"),
+        ("item", {"restarted": 1, "reason": "the worker is gone"}),
+        ("item", {"stage": "predictions", "answered": 30, "n_planned": 40}),
+        part_done("predictions", "S1/a"),
+    )
+    assert [words_of(one.find("details/summary") if one.find("details") is not None else one) for one in found] == [
+        "predictions 1 of 2 partitions done; 30 of 40 calls answered",
+        "Dagster started the run again: the worker is gone",
+        "blueprints 2 of 2 partitions done",
+        "started Dagster's run has started",
+        "queued Stored with 2 runs",
+    ]
+    assert [words_of(one) for one in found[0].findall("details/ol/li")] == ["done S1/a", "30 of 40 calls answered"]
+    assert [one.find("details").get("open") for one in (found[0], found[2])] == ["", None]  # type: ignore[union-attr]
+
+
+def test_the_end_says_what_became_of_all_calls_and_what_they_cost(tmp_path: Path) -> None:
+    calls = {"n_requests": 24, "answered": 21, "failed": 2, "skipped": 1}
+    end, *_ = told(
+        tmp_path, ("completed", {"calls": calls, "warning": "2 failed", "call_costs": {"usd": 0.5, "calls": 3, "unpriced": 0}})
+    )
+    words = "completed 21 of 24 calls answered, 2 failed, 1 left out; 2 failed; cost: 0.5000 US dollars, 3 calls"
+    assert words_of(end) == words
+
+
+def test_of_many_events_of_a_stage_the_last_are_shown(tmp_path: Path) -> None:
+    found = told(tmp_path, *(("item", {"stage": "predictions", "answered": n, "n_planned": 300}) for n in range(250)))
+    lines = found[0].findall("details/ol/li")
+    assert (len(lines), words_of(lines[0]), words_of(lines[-1])) == (201, "249 of 300 calls answered", "50 earlier events")
+
 
 BEARER_OF_OPERATOR = {"Authorization": f"Bearer {ROLE_TOKENS['operator']}"}
 

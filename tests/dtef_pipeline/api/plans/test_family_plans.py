@@ -26,6 +26,7 @@ from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.asked_runs import rows_in
 from tests.dtef_pipeline.api.made import add_partitions, settings_in
+from tests.made.shared_cases import cases_beside
 
 PARTITIONS = {
     "round_segment": ["GD4/O1:All", "GD4/O7:Kenya", "GD3/O1:All"],
@@ -33,6 +34,7 @@ PARTITIONS = {
     "dataset_part": ["mmlu/physics", "mmlu/law", "gsm8k/all"],
 }
 MODEL = "gpt-4.1-mini"
+CASES = cases_beside(__file__)
 Planned = Callable[..., PlannedEvaluation]
 
 
@@ -111,18 +113,7 @@ def test_what_was_added_and_never_made_is_made_first(settings: Settings) -> None
 
 @pytest.mark.parametrize(
     ("family", "given", "told"),
-    [
-        ("survey", {"rounds": ["GD9"]}, "GD9 not ingested; ingested: GD3, GD4"),
-        ("survey", {"segments": ["O9:Mars"]}, "O9:Mars not in"),
-        ("survey", {"rounds": ["S1\u202e"]}, r"'S1\\u202e' not ingested"),
-        ("survey", {"segments": ["x\u202e"]}, r"'x\\u202e' not in"),
-        ("survey", {"models": ["gpt-9"]}, "models: no model or collection 'gpt-9'"),
-        ("rubric", {"blueprints": ["absent*"]}, "blueprints: 'absent\\*' matches none; known: "),
-        ("rubric", {"models": [MODEL, "\0"]}, "models: no model"),
-        ("qa", {"suites": ["mmul"]}, "suites: 'mmul' matches none; known: mmlu"),
-        ("qa", {"parts": ["chess"]}, "parts: 'chess' matches none"),
-        ("qa", {"models": ["nobody@temperature=1"]}, "models: no model"),
-    ],
+    CASES["unknown"],
 )
 def test_an_unknown_name_is_reported_with_those_that_are_known(
     settings: Settings, family: str, given: dict[str, Any], told: str
@@ -133,21 +124,7 @@ def test_an_unknown_name_is_reported_with_those_that_are_known(
 
 @pytest.mark.parametrize(
     ("family", "given"),
-    [
-        ("survey", {"rounds": []}),
-        ("survey", {"context_levels": []}),
-        ("survey", {"conditions": ["shift+system=mine"]}),
-        ("survey", {"max_tokens": 1}),
-        ("rubric", {"blueprints": []}),
-        ("qa", {"suites": []}),
-        ("qa", {"filter": ["="]}),
-        ("qa", {"sandbox": "off"}),
-        ("qa", {"judges": "/etc/passwd"}),
-        ("qa", {"draws": 10**30}),
-        ("qa", {"max_cost_usd": 1}),
-        ("qa", {"anchors": 3}),
-        ("qa", {"family": "games"}),
-    ],
+    CASES["refused"],
 )
 def test_settings_of_a_family_that_cannot_be_are_refused(settings: Settings, family: str, given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
@@ -156,19 +133,7 @@ def test_settings_of_a_family_that_cannot_be_are_refused(settings: Settings, fam
 
 @pytest.mark.parametrize(
     ("family", "given", "field"),
-    [
-        ("survey", {"models": [f"{MODEL}@temprature=1"]}, "models"),
-        ("survey", {"budgets": {"gpt-4.1": {"max_calls": 1}}}, "budgets"),
-        ("rubric", {"judges": ["sternly=gpt-4.1-mini"]}, "judges"),
-        ("qa", {"judge": "gpt-4.1@t=1"}, "judge"),
-        ("survey", {"models": ["nopeprov/x"]}, "models"),
-        ("qa", {"models": [MODEL, "nopeprov/x"]}, "models"),
-        ("qa", {"models": ["baseline/uniform"]}, "models"),
-        ("rubric", {"models": ["baseline/uniform"]}, "models"),
-        ("rubric", {"analysts": ["local/smollm2-135m"]}, "analysts"),
-        ("rubric", {"analysts": ["nopeprov/x"]}, "analysts"),
-        ("rubric", {"extract_points": True}, "analysts"),
-    ],
+    CASES["unfit"],
 )
 def test_what_does_not_go_with_the_models_is_reported_with_its_field(
     settings: Settings, family: str, given: dict[str, Any], field: str

@@ -17,7 +17,7 @@ from dtef_pipeline.preference.pairing import make_new_pairs
 from resources.votes.vote_store import VoteStore
 from tests.dtef_pipeline.api.made import client_in
 from tests.dtef_pipeline.api.served import operator_client, started
-from tests.made.stored_votes import written
+from tests.made.votes import written
 from tests.postgres import Postgres
 
 HANGING = 50

@@ -17,7 +17,7 @@ from resources.votes.vote_store import VoteStore
 from resources.votes.vote_tables import add_rows
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, votes_of
-from tests.made.voted import responses
+from tests.made.votes import responses
 
 ACTIONS, SCORES = (f"/api/feedback/{name}" for name in ("actions", "scores"))
 

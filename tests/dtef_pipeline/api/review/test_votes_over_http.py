@@ -13,7 +13,7 @@ from dtef_pipeline.api.review.feedback_routes import VOTES_A_MINUTE
 from dtef_pipeline.preference.pairing import make_new_pairs
 from resources.votes.vote_store import VoteStore, add_judge
 from tests.dtef_pipeline.api.made import ROLE_TOKENS, client_in, votes_of
-from tests.made.voted import responses, vectors
+from tests.made.votes import responses, vectors
 
 VOTES_PATH, NEXT = "/api/feedback/votes", "/api/feedback/next"
 AS_REVIEWER = {"Authorization": f"Bearer {ROLE_TOKENS['reviewer']}"}

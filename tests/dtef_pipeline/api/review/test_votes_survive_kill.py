@@ -13,7 +13,7 @@ from dtef_pipeline.preference.pairing import make_new_pairs
 from resources.votes.vote_store import VoteStore
 from tests.dtef_pipeline.api.made import client_in, settings_in
 from tests.dtef_pipeline.api.served import AS_ADMIN, PATIENCE_OF_KILLS_S, started, until
-from tests.made.voted import responses
+from tests.made.votes import responses
 
 VOTERS, VOTES_BEFORE_THE_KILL, VOTES_OF_ONE_ID = 4, 40, 50
 

@@ -16,8 +16,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.games.contract import Count, Illegal, list_baselines
 from dtef_pipeline.games.negotiation.allocation import TOTAL_VALUE, draw_values, of_manifest
 from dtef_pipeline.games.negotiation.proposals import Fairness, find_proposal_fault, measure_fairness
-from tests.made.made_games import apply_commands, play_out
-from tests.made.negotiations import a_bargain, an_allocation, shipped
+from tests.made.made_games import a_bargain, an_allocation, apply_commands, play_out, shipped
 from tests.made.shared_cases import cases
 
 TAKE_BOAT = '{"propose":{"A":["boat"],"B":["clock","drum"]}}'

@@ -23,7 +23,7 @@ from dtef_pipeline.site.content import DataFile, Page, Section, Table, TemplateB
 from dtef_pipeline.site.family_content import FamilyContent
 from dtef_pipeline.site.rendering import render_page
 from dtef_pipeline.tables import convert_to_schema
-from tests.made.game_pages import CALM, HOSTILE, SCENARIOS, games_files, games_view, played_league
+from tests.made.made_games import CALM, HOSTILE, SCENARIOS, games_files, games_view, played_league
 from tests.made.read_page import ReadPage
 
 KUHN, ALLOCATION = "games/scenarios/poker.kuhn.html", "games/scenarios/negotiation.allocation.html"

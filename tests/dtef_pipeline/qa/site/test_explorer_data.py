@@ -11,8 +11,7 @@ from dtef_pipeline.qa.site import explorer
 from dtef_pipeline.qa.site.explorer import RESPONSE_CHARACTERS, is_kept
 from dtef_pipeline.qa.site.suite_scores import QaScores
 from tests.made.qa_scores import night
-from tests.made.qa_site import connected_qa, data_of, items_of, pages_of, view_of
-from tests.made.qa_suites import CHUNK, made_qa
+from tests.made.qa_suites import CHUNK, connected_qa, data_of, items_of, made_qa, pages_of, view_of
 from tests.made.qa_tables import QaMade
 
 

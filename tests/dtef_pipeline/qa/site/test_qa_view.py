@@ -13,8 +13,7 @@ from dtef_pipeline.qa.site.family_site import read
 from dtef_pipeline.site.content import Estimate, Fold, Link, Page, Section, Table, is_unknown
 from dtef_pipeline.site.family_content import ITEM_COLUMNS, FamilyContent
 from tests.dtef_pipeline.site.made_site import unpacked
-from tests.made.qa_site import connected_qa, data_of, items_of, pages_of, qa_site_files, view_of
-from tests.made.qa_suites import made_qa
+from tests.made.qa_suites import connected_qa, data_of, items_of, made_qa, pages_of, qa_site_files, view_of
 from tests.made.qa_tables import HOSTILE_WORDS, QaMade, changed
 from tests.made.read_page import ReadPage
 

@@ -10,10 +10,9 @@ import pytest
 
 from dtef_pipeline.drift.verdict_tables import DRIFT_RULE
 from dtef_pipeline.rubric.site import blueprint_pages
-from tests.made.hostile_rubrics import with_summary
 from tests.made.read_page import ReadPage
-from tests.made.rubric_pages import RubricTables, made_tables
-from tests.made.rubric_site import blueprint_site_of, data_of
+from tests.made.rubric_pages import RubricTables, made_tables, with_summary
+from tests.made.rubric_warehouse import blueprint_site_of, data_of
 
 NAME = "health__topic-0"
 PAGE = f"rubric/blueprints/{NAME}.html"

@@ -11,7 +11,7 @@ from dtef_pipeline.rubric.site.family_site import read
 from dtef_pipeline.site.family_content import FamilyContent
 from tests.made.read_page import ReadPage
 from tests.made.rubric_pages import RubricTables, connected, made_tables
-from tests.made.rubric_site import rolled_up, site_of, whole
+from tests.made.rubric_warehouse import rolled_up, site_of, whole
 
 PAGE = "rubric/blueprints/health__topic-0.html"
 

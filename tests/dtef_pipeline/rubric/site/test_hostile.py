@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.made.hostile_rubrics import LINKS, hostile_tables
 from tests.made.read_page import ReadPage
-from tests.made.rubric_pages import HOSTILE, made_tables
-from tests.made.rubric_site import data_of, rolled_up, site_of
+from tests.made.rubric_pages import HOSTILE, LINKS, hostile_tables, made_tables
+from tests.made.rubric_warehouse import data_of, rolled_up, site_of
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
 from dtef_pipeline.site.content import Estimate, Section, list_shown_columns
 from dtef_pipeline.tables import convert_to_schema_or_null
 from tests.made.rubric_pages import made_tables
-from tests.made.rubric_site import whole
+from tests.made.rubric_warehouse import whole
 
 
 def rows_with(**tables: pd.DataFrame) -> RubricRows:

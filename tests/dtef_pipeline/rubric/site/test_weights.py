@@ -7,7 +7,7 @@ from dtef_pipeline.rubric.hybrid import compute_hybrid_at
 from dtef_pipeline.rubric.site.family_site import build_unlike_section, build_weight_section
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from tests.made.rubric_pages import RubricTables, made_tables
-from tests.made.rubric_site import rolled_up, whole
+from tests.made.rubric_warehouse import rolled_up, whole
 
 
 def rows_of(made: RubricTables) -> RubricRows:

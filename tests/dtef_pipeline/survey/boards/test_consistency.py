@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.stats import f
 
-from dtef_pipeline.statistics.shared_noise import CORRELATION
+from dtef_pipeline.statistics.cluster_robust import CORRELATION
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.consistency import add_segment_cautions, estimate_consistency
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from scipy.stats import t
 
-from dtef_pipeline.statistics.shared_noise import CORRELATION
+from dtef_pipeline.statistics.cluster_robust import CORRELATION
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.schemas import SEGMENT_GAPS
 from dtef_pipeline.survey.boards.segment_deviations import add_levels

@@ -21,8 +21,8 @@ from dtef_pipeline.survey.site.family_site import describe_items, read, read_ite
 from dtef_pipeline.survey.site.pairs import store_pairs
 from dtef_pipeline.text.shortening import shorten
 from tests.dtef_pipeline.survey.site.conftest import Open
-from tests.made.predictions import blueprints_of, predictions_of
 from tests.made.scores import reference_table, scores_table, survey_rows
+from tests.made.survey_boards import blueprints_of, predictions_of
 
 OTHERS = "baseline/leave-one-out-marginal"
 CHILE, KENYA, PERU, POLAND = SEGMENTS = ("country:chile", "country:kenya", "country:peru", "country:poland")
