@@ -36,6 +36,8 @@ _FINAL_LINE = re.compile(
     r" ?(?:\([^()\n]{0,60}\) ?)?: ?"
 )
 """The mark of a last line: where a line or a sentence begins, so that `the population's distribution: ...` is none."""
+_CLEAN_NUMBER = r"[ \t\r\n]*[0-9]{1,17}(?:\.[0-9]{1,20})?(?:e-?[0-9]{1,2})?[ \t\r\n]*"
+_CLEAN_ARRAY = re.compile(rf"[ \t\r\n]*\[{_CLEAN_NUMBER}(?:,{_CLEAN_NUMBER})*\][ \t\r\n]*")
 ONE_ARRAY = re.compile(r"(?:```)?(?:json)? ?\n?\[[^\[\]]*\]\.?")
 _REFUSAL = re.compile(
     r"\b(?:sorry|apologi[sz]e|cannot|cant|can not|unable to|not able to|wont|will not|decline|as an ai|not comfortable"
@@ -65,6 +67,8 @@ def make_unparseable(reason: str) -> ParsedResponse:
 
 def read_distribution(text: str | None, n: int, labels: Labels | None, *, has_marker: bool = False) -> ParsedResponse:
     """Return the distribution over `n` options, in the order in which they are listed. Never raises on any text."""
+    if text and (clean := _read_clean_array(text, n)):
+        return clean
     plain = extract_answer_text(extract_answer(strip_thinking(text), "distribution", has_marker=has_marker)) if text else ""
     if not plain:
         return make_unparseable(explain_empty(text))
@@ -79,6 +83,17 @@ def read_distribution(text: str | None, n: int, labels: Labels | None, *, has_ma
     if is_refusal(plain, labels, has_marker=has_marker):
         return ParsedResponse("refused", None, "an apology or a refusal without a distribution")
     return make_unparseable("no distribution after the reasoning" if has_marker else NO_DISTRIBUTION)
+
+
+def _read_clean_array(text: str, n: int) -> ParsedResponse | None:
+    """Return the distribution of a text that is only an array of `n` plain numbers, as most responses are, or None for another text."""
+    if not _CLEAN_ARRAY.fullmatch(text):
+        return None
+    values = [float(value) for value in text.strip()[1:-1].split(",")]
+    total = sum_in_order(values)
+    if len(values) != n or total == 0:
+        return None
+    return ParsedResponse("ok", tuple(value / total for value in values), "array" + describe_total(total))
 
 
 def explain_empty(text: str | None) -> str:

@@ -10,10 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dtef_pipeline.survey.reading.distribution import (
     NO_DISTRIBUTION,
@@ -25,7 +22,6 @@ from dtef_pipeline.survey.reading.distribution import (
 )
 from dtef_pipeline.survey.reading.individuals import read_individuals
 from dtef_pipeline.survey.reading.several_questions import split_by_question
-from dtef_pipeline.survey.reading.whole_columns import ColumnBuilder, ParsedColumns
 from dtef_pipeline.text.labels import Labels, build_labels
 from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.plain import extract_answer_text
@@ -117,56 +113,40 @@ def _explain_missing_parts(text: str, labels: Labels | None, has_marker: bool) -
     )
 
 
+class ParsedColumns(NamedTuple):
+    """`ParsedResponse` of many responses, as columns of equal length: text, list of float64 (null unless ok), text."""
+
+    status: pa.Array
+    distribution: pa.Array
+    reason: pa.Array
+
+
 def parse_responses(
     texts: pa.Array | pa.ChunkedArray | Sequence[str | None],
     options: pa.Array,
     reading: pa.StructArray | pa.ChunkedArray | None = None,
-    *,
-    sizes: npt.NDArray[np.int64] | None = None,
 ) -> ParsedColumns:
     """Return `parse_response` for a column of texts, with their lists of `options` and readings (schema `tables.READING`).
 
-    `options` may be a dictionary array, as many rows have the same ones. `sizes` (rows,) gives the numbers of options if the options may be
-    unknown (null). Responses that are one clean array (`[a, b, c]` of plain numbers) are parsed together, every other distinct text once.
-    The result is that of `parse_response` on each row, to the last bit. Raises ValueError if the columns differ in length.
+    `options` may be a dictionary array, as many rows have the same ones. Each distinct text is parsed once. Raises ValueError if the columns
+    differ in length.
     """
-    if isinstance(texts, pa.ChunkedArray):
-        texts = texts.combine_chunks()
-    column = (texts if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())).cast(pa.large_string())
-    if len(column) != len(options):
-        raise ValueError(f"{format_count(len(column), 'text')}, but {format_count(len(options), 'list')} of options")
-    if sizes is None:
-        sizes = _count_options(options)
-    layout = reading.combine_chunks() if isinstance(reading, pa.ChunkedArray) else reading
-    builder = ColumnBuilder(column, sizes)
-    builder.add_clean(*_select_one_distribution(layout, len(column)))
-    pending = builder.list_pending()
-    rows = pa.array(pending)
-    readings = (
-        [AS_IN_THE_SURVEY] * len(pending)
-        if layout is None
-        else [Reading.parse_reading(row) for row in layout.take(rows).to_pylist()]
-    )
+    if len(texts) != len(options):
+        raise ValueError(f"{format_count(len(texts), 'text')}, but {format_count(len(options), 'list')} of options")
+    has_codes = isinstance(options, pa.DictionaryArray)
+    lists = (options.dictionary if has_codes else options).to_pylist()
+    codes = options.indices.to_pylist() if has_codes else range(len(options))
+    column = texts if isinstance(texts, Sequence) else texts.to_pylist()
+    layouts = [None] * len(column) if reading is None else reading.to_pylist()
     responses: dict[tuple[object, ...], ParsedResponse] = {}
-    items = zip(column.take(rows).to_pylist(), options.take(rows).to_pylist(), readings, pending.tolist(), strict=True)
-    for text, labels, row_reading, row in items:
-        key = (text, int(sizes[row]), None if labels is None else tuple(labels), row_reading)
+    keys = [(text, code, Reading.parse_reading(layout)) for text, code, layout in zip(column, codes, layouts, strict=True)]
+    for key in keys:
         if key not in responses:
-            responses[key] = parse_response(text, int(sizes[row]), labels, row_reading)
-        builder.add(row, responses[key])
-    return builder.columns()
-
-
-def _count_options(options: pa.Array) -> npt.NDArray[np.int64]:
-    lists = options.dictionary if isinstance(options, pa.DictionaryArray) else options
-    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    return np.asarray(lengths[options.indices.to_numpy()]) if isinstance(options, pa.DictionaryArray) else lengths
-
-
-def _select_one_distribution(layout: pa.StructArray | None, rows: int) -> tuple[npt.NDArray[np.bool_], pa.ListArray | None]:
-    """Return which rows are read as one distribution, whose array is the answer with or without a marker, and their orders."""
-    if layout is None or layout.null_count == rows:
-        return np.ones(rows, dtype=bool), None
-    fields = dict(zip([field.name for field in layout.type], layout.flatten(), strict=True))
-    is_single = pc.and_(fields["place"].is_null(), pc.fill_null(pc.not_equal(fields["task"], "individuals"), True))
-    return is_single.to_numpy(zero_copy_only=False), fields["order"]
+            text, code, how = key
+            responses[key] = parse_response(text, len(lists[code] or ()), lists[code], how)
+    rows = [responses[key] for key in keys]
+    return ParsedColumns(
+        pa.array([row.status for row in rows], pa.string()),
+        pa.array([row.distribution for row in rows], pa.list_(pa.float64())),
+        pa.array([row.reason for row in rows], pa.string()),
+    )

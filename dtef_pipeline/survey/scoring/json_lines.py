@@ -14,22 +14,18 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.answer_scales.scales import KINDS, detect_scale
-from dtef_pipeline.survey.reading.distribution import ParsedResponse
-from dtef_pipeline.survey.reading.parsing import parse_response, parse_responses
-from dtef_pipeline.survey.scoring.matrices import Places, compute_scale_ranks, has_listed_order
-from dtef_pipeline.survey.scoring.metrics import emd_normalized_on_scale, measure
-from dtef_pipeline.survey.scoring.policy import apply_policy, check_metric_name
+from dtef_pipeline.survey.reading.parsing import parse_response
+from dtef_pipeline.survey.scoring.matrices import Places, compute_scale_ranks
+from dtef_pipeline.survey.scoring.policy import apply_policy, check_metric_name, measure_on_scale
 from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.strict_json import JsonFault, parse_json
 
-_MAX_AT_ONCE = 1000
-_TOO_DEEP = "nested too deeply"
+_ENCODER = json.JSONEncoder(allow_nan=False, check_circular=False)
 
 
 class ScoredLine(NamedTuple):
@@ -51,117 +47,46 @@ class _Line(NamedTuple):
 
 
 def score_lines(lines: Iterable[str]) -> Iterator[ScoredLine]:
-    """Score each line, in order. A malformed line gives `{"line": 3, "error": "..."}`; blank lines are counted, not shown.
-
-    Lines are scored in growing batches: 1, 2, 4, ... and at most 1,000 together.
-    """
-    for chunk in _read_chunks(lines):
-        read = [(place, _read(line)) for place, line in chunk if line.strip()]
-        results = _score([line for _, line in read if isinstance(line, _Line)])
-        for place, line in read:
-            yield _make_error_line(place, line) if isinstance(line, str) else _encode_line(place, line.item, next(results))
-
-
-def _read_chunks(lines: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
-    """Yield lines with their places. Lines read before the input broke off are yielded first."""
-    chunk: list[tuple[int, str]] = []
-    size = 1
-    try:
-        for place, line in enumerate(lines, start=1):
-            chunk.append((place, line))
-            if len(chunk) == size:
-                yield chunk
-                chunk, size = [], min(2 * size, _MAX_AT_ONCE)
-    except Exception:
-        yield chunk
-        raise
-    yield chunk
+    """Score each line, in order. A malformed line gives `{"line": 3, "error": "..."}`; blank lines are counted, not shown."""
+    for place, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                item = _read(line)
+                yield ScoredLine(_ENCODER.encode(item.item | _score(item)), False)
+            except DtefError as error:
+                yield _make_error_line(place, str(error))
+            except RecursionError:
+                yield _make_error_line(place, "nested too deeply")
 
 
-def _read(line: str) -> _Line | str:
-    """Return the parsed line, or its fault."""
-    try:
-        item = _parse_line_object(line)
-        expected = _read_line_expected(item)
-        options = _read_line_options(item, len(expected))
-        metric = check_metric_name("js" if item.get("metric") is None else item["metric"])
-        scale = "ordinal" if item.get("scale") is None else item["scale"]
-        if scale not in KINDS:
-            raise DtefError(f"scale: got {scale!r}; allowed: {', '.join(KINDS)}")
-        return _Line(item, _read_line_response(item), expected, options, metric, scale)
-    except DtefError as error:
-        return str(error)
-    except RecursionError:
-        return _TOO_DEEP
+def _read(line: str) -> _Line:
+    """Return the parsed line. Raises DtefError for a malformed one."""
+    item = _parse_line_object(line)
+    expected = _read_line_expected(item)
+    options = _read_line_options(item, len(expected))
+    metric = check_metric_name("js" if item.get("metric") is None else item["metric"])
+    scale = "ordinal" if item.get("scale") is None else item["scale"]
+    if scale not in KINDS:
+        raise DtefError(f"scale: got {scale!r}; allowed: {', '.join(KINDS)}")
+    return _Line(item, _read_line_response(item), expected, options, metric, scale)
 
 
 def _make_error_line(place: int, error: str) -> ScoredLine:
     return ScoredLine(json.dumps({"line": place, "error": error}), True)
 
 
-def _encode_line(place: int, item: dict[str, Any], result: dict[str, Any]) -> ScoredLine:
-    try:
-        return ScoredLine(_ENCODER.encode(item | result), False)
-    except RecursionError:
-        return _make_error_line(place, _TOO_DEEP)
-
-
-def _score(lines: list[_Line]) -> Iterator[dict[str, Any]]:
-    """Yield the values added to each line: status, reason, predicted, score and every metric."""
-    responses = _parse(lines)
-    values = _measure(lines, responses)
-    scores = np.full(len(lines), np.nan)
-    for metric in {line.metric for line in lines}:
-        rows = [row for row, line in enumerate(lines) if line.metric == metric]
-        scores[rows] = apply_policy([responses[row].status for row in rows], values[metric][rows], metric)
-    columns = pa.table({name: pa.array(column, from_pandas=True) for name, column in {"score": scores, **values}.items()})
-    for response, row_values in zip(responses, columns.to_pylist(), strict=True):
-        yield {"status": response.status, "reason": response.reason, "predicted": response.distribution, **row_values}
-
-
-def _parse(lines: list[_Line]) -> list[ParsedResponse]:
-    """Parse the responses together, except those that no table can hold (lone surrogates)."""
-    fits = [_can_fit_table(line) for line in lines]
-    table = [line for line, fit in zip(lines, fits, strict=True) if fit]
-    read = parse_responses(
-        [line.response for line in table],
-        pa.array([line.options for line in table], pa.list_(pa.string())),
-        sizes=np.array([len(line.expected) for line in table], dtype=np.int64),
-    )
-    together = map(ParsedResponse, *(column.to_pylist() for column in read))
-    return [
-        next(together) if fit else parse_response(line.response, len(line.expected), line.options)
-        for line, fit in zip(lines, fits, strict=True)
-    ]
-
-
-def _can_fit_table(line: _Line) -> bool:
-    texts = [line.response or "", *(line.options or ())]
-    try:
-        return all(text.isascii() or text.encode() for text in texts)
-    except UnicodeEncodeError:
-        return False
-
-
-def _measure(lines: list[_Line], responses: list[ParsedResponse]) -> dict[str, npt.NDArray[np.float64]]:
-    """Return every metric (lines,), NaN without a value, computed for each number of options together."""
-    values = {name: np.full(len(lines), np.nan) for name in METRICS}
-    rows_by_size: dict[int, list[int]] = {}
-    for row, (line, response) in enumerate(zip(lines, responses, strict=True)):
-        if response.distribution is not None:
-            rows_by_size.setdefault(len(line.expected), []).append(row)
-    for rows in rows_by_size.values():
-        predicted, expected = [responses[row].distribution for row in rows], [lines[row].expected for row in rows]
-        for name, metric_values in measure(predicted, expected).items():  # type: ignore[arg-type]  # none of them is None here
-            values[name][rows] = metric_values
-    for row, (line, response) in enumerate(zip(lines, responses, strict=True)):
-        if line.scale == "nominal":
-            values["emd_normalized"][row] = np.nan
-        elif response.distribution is not None and line.options is not None:
-            ranks = _rank_option_labels(tuple(line.options))
-            if not has_listed_order(ranks):
-                values["emd_normalized"][row] = emd_normalized_on_scale(response.distribution, line.expected, ranks)
-    return values
+def _score(line: _Line) -> dict[str, Any]:
+    """Return the values added to a line: status, reason, predicted, score and every metric."""
+    size = len(line.expected)
+    response = parse_response(line.response, size, line.options)
+    values: dict[str, float] = dict.fromkeys(METRICS, math.nan)
+    if response.distribution is not None:
+        ranks = np.arange(size) if line.options is None else _rank_option_labels(tuple(line.options))
+        measured = measure_on_scale(response.distribution, line.expected, ordinal=line.scale == "ordinal", ranks=ranks)
+        values = {name: float(value) for name, value in measured.items()}
+    values = {"score": float(apply_policy([response.status], [values[line.metric]], line.metric)[0]), **values}
+    numbers = {name: None if math.isnan(value) else value for name, value in values.items()}
+    return {"status": response.status, "reason": response.reason, "predicted": response.distribution, **numbers}
 
 
 @lru_cache(maxsize=1000)
@@ -182,9 +107,6 @@ def _parse_line_object(line: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DtefError(f"got {type(value).__name__}; allowed: a JSON object with response and expected")
     return value
-
-
-_ENCODER = json.JSONEncoder(allow_nan=False, check_circular=False)
 
 
 def _read_line_response(item: dict[str, Any]) -> str | None:

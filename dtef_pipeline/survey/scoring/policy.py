@@ -71,17 +71,24 @@ def apply_policy(
     return np.where(is_ok[code], similarity, credit[code]) if len(code) else np.zeros(0)
 
 
-def compute_similarities(
+def measure_on_scale(
     predicted: npt.ArrayLike, observed: npt.ArrayLike, *, ordinal: bool, ranks: npt.NDArray[np.int64]
 ) -> dict[str, Floats]:
-    """Return every metric as a similarity (rows,), higher is better, of one question's rows (rows, k); NaN without a value.
+    """Return every metric of one question's rows (rows, k) or of a single (k,), NaN without a value.
 
-    A distance becomes 1 - distance. `emd_normalized` has no value on a nominal scale, and uses the `ranks` (k,) of the options on the
-    scale, -1 off it.
+    `emd_normalized` has no value on a nominal scale, and uses the `ranks` (k,) of the options on the scale, -1 off it.
     """
     values = measure(predicted, observed)
     if not ordinal:
         values["emd_normalized"] = np.full_like(values["emd_normalized"], np.nan)
     elif not has_listed_order(ranks):
         values["emd_normalized"] = emd_normalized_on_scale(predicted, observed, ranks)
+    return values
+
+
+def compute_similarities(
+    predicted: npt.ArrayLike, observed: npt.ArrayLike, *, ordinal: bool, ranks: npt.NDArray[np.int64]
+) -> dict[str, Floats]:
+    """Return `measure_on_scale` as similarities, higher is better: a distance becomes 1 - distance."""
+    values = measure_on_scale(predicted, observed, ordinal=ordinal, ranks=ranks)
     return {name: 1 - value if name in DISTANCES else value for name, value in values.items()}
