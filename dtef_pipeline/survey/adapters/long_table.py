@@ -84,14 +84,7 @@ class LongTable:
         except SurveyError:
             return False
 
-    def read(self, path: Path) -> Survey:
-        """Return the only round of the file."""
-        surveys = self.read_rounds(path)
-        if len(surveys) != 1:
-            raise SurveyError("several rounds in the file", where=str(path), arrived=[s.round for s in surveys], allowed="one")
-        return surveys[0]
-
-    def read_rounds(self, path: Path) -> list[Survey]:
+    def read(self, path: Path) -> list[Survey]:
         """Return all rounds of the file, in order of appearance."""
         where = str(path)
         columns = _read_table_header(path)
