@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
@@ -17,7 +17,6 @@ ALLOWANCES = {MISSING_QUESTIONS: "--allow-missing-questions", MISSING_ATTRIBUTES
 """Codes of findings that stop a survey, with the option of `dtef add` that allows them."""
 
 _NAMED_FIRST = 3
-_BROKEN_OFF = "The last one has fewer rows than all others, so the file may be truncated"
 _WHAT_TO_DO = {
     MISSING_QUESTIONS: f"the file may be truncated: replace it, or continue without these with {ALLOWANCES[MISSING_QUESTIONS]}",
     MISSING_ATTRIBUTES: "the columns may have been renamed: restore their names, or continue without them with "
@@ -33,13 +32,6 @@ NEXT_STEPS = {
 }
 """Codes of errors that do not prevent storing a round, with their effect and remedy."""
 
-_LEAST_SHORT_PAIRS = 2
-"""A single pair that falls short is a separate fault, such as a typing error."""
-_OPTION_MAY_BE_MISSING = (
-    f"In some segments the percentages of these questions sum to less than {100 - SUM_TOLERANCE:g} % (those of most other questions to "
-    "100), so an option may be missing; compare with the questionnaire"
-)
-
 
 def require_whole_survey(survey: Survey, allowances: Collection[str] = ()) -> Survey:
     """Return the survey without the questions that lack options, and with warnings about allowed missing parts.
@@ -48,12 +40,7 @@ def require_whole_survey(survey: Survey, allowances: Collection[str] = ()) -> Su
     """
     findings = []
     cut = _find_cut_questions(survey)
-    for finding in (
-        *survey.findings,
-        *_report_incomplete_questions(survey, cut),
-        *_report_short_questions(survey, cut),
-        *_check_broken_off(survey),
-    ):
+    for finding in (*survey.findings, *_report_incomplete_questions(survey, cut)):
         if finding.code not in ALLOWANCES:
             findings.append(finding)
         elif finding.code in allowances:
@@ -117,53 +104,6 @@ def _report_incomplete_questions(survey: Survey, cut: Collection[str]) -> list[F
         report_cut_questions(q.text for q in survey.questions if q.id in cut),
     ]
     return [finding for finding in findings if finding.items]
-
-
-def _report_short_questions(survey: Survey, cut: Collection[str]) -> list[Finding]:
-    """Return a finding on questions that may lack an option with few answers: only they sum to less than 100 in some segments, and none to
-    more.
-
-    If at least half of the questions fall short, or some are above, the numbers were rounded or entered this way.
-    """
-    shares: dict[str, list[Percentages]] = defaultdict(list)
-    for answer in survey.answers:
-        if answer.question_id not in cut and is_readable(answer.percentages):
-            shares[answer.question_id].append(answer.percentages)
-    tolerances = {question_id: sum_tolerance(rows) for question_id, rows in shares.items()}
-    sums = {question_id: [_sum(percentages) - 100 for percentages in rows] for question_id, rows in shares.items()}
-    short = {question_id: sum(-100 < gap < -tolerances[question_id] for gap in gaps) for question_id, gaps in sums.items()}
-    fallen = [q for q in survey.questions if short.get(q.id)]
-    above = any(gap > tolerances[question_id] for question_id, gaps in sums.items() for gap in gaps)
-    if above or 2 * len(fallen) >= len(sums):
-        return []
-    items = tuple(
-        f"{short[q.id]} of {format_count(len(sums[q.id]), 'segment')}: {q.text}"
-        for q in fallen
-        if short[q.id] >= _LEAST_SHORT_PAIRS
-    )
-    return [Finding("warning", "option-may-be-missing", _OPTION_MAY_BE_MISSING, items)] if items else []
-
-
-def _check_broken_off(survey: Survey) -> list[Finding]:
-    """Return a finding if the file seems to end within its last segment or question."""
-    if not survey.answers:
-        return []
-    last = survey.answers[-1]
-    questions, segments = Counter(a.segment for a in survey.answers), Counter(a.question_id for a in survey.answers)
-    texts = {q.id: q.text for q in survey.questions}
-    ends = [
-        _describe_fewest(questions, last.segment, last.segment, "question"),
-        _describe_fewest(segments, last.question_id, texts[last.question_id], "segment"),
-    ]
-    items = tuple(filter(None, ends))
-    return [Finding("warning", "fewer-rows-at-the-end", _BROKEN_OFF, items)] if items else []
-
-
-def _describe_fewest(counts: Counter[str], last: str, name: str, noun: str) -> str | None:
-    numbers = [number for key, number in counts.items() if key != last]
-    if not numbers or counts[last] >= min(numbers):
-        return None
-    return f"{name}: {format_count(counts[last], noun)}, all others at least {min(numbers)}"
 
 
 def _describe_finding(survey: Survey, finding: Finding) -> str:
