@@ -27,15 +27,7 @@ from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring import metrics
-from dtef_pipeline.survey.scoring.matrices import (
-    EFFECTIVE,
-    Places,
-    add_effective,
-    build_matrix,
-    compute_scale_ranks,
-    has_listed_order,
-    sample_sizes,
-)
+from dtef_pipeline.survey.scoring.matrices import Places, build_matrix, compute_scale_ranks, has_listed_order, sample_sizes
 from dtef_pipeline.survey.scoring.metrics import Floats
 from dtef_pipeline.survey.tables import DISTANCES
 
@@ -50,7 +42,7 @@ SAMPLE_COLUMNS = (
     "observed",
     "leave_one_out_marginal",
     "n",
-    EFFECTIVE,
+    "n_effective",
 )
 """Columns of `survey_responses` that are needed."""
 ANSWER_COLUMNS = (*SAMPLE_COLUMNS, "leave_one_out_n", "population", "population_n")
@@ -88,8 +80,9 @@ def estimate_sampling_noise(
     """
     if not has_table(connection, "survey_responses"):
         return None
-    names = ", ".join(effective_n_sql(connection) if name == EFFECTIVE else name for name in SAMPLE_COLUMNS)
-    survey = filter_with_size(connection.sql(f"SELECT {names} FROM survey_responses ORDER BY ALL").to_arrow_table())
+    survey = filter_with_size(
+        connection.sql(f"SELECT {', '.join(SAMPLE_COLUMNS)} FROM survey_responses ORDER BY ALL").to_arrow_table()
+    )
     index = pd.MultiIndex.from_frame(survey.select(list(KEYS.pair)).to_pandas())
     code, pairs = identify(cells, KEYS.pair)
     # The survey's row of each cell, or -1 without a row.
@@ -209,7 +202,7 @@ def estimate_segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
     `survey`: the columns ANSWER_COLUMNS of the segment. A deviation is 0 if the response is unreadable, if the survey has no such question
     with as many options, or if its n is unknown.
     """
-    survey_rows = filter_with_size(add_effective(survey).select(ANSWER_COLUMNS)).sort_by(KEYS.item)
+    survey_rows = filter_with_size(survey.select(ANSWER_COLUMNS)).sort_by(KEYS.item)
     noise = np.zeros((len(scores), REPLICATES), dtype=np.float32)
     pair = pc.fill_null(pc.index_in(scores[KEYS.item], survey_rows[KEYS.item].combine_chunks()), -1).to_numpy().astype(np.int64)
     options, lengths = (
@@ -240,7 +233,7 @@ def _select_other_people(survey: pa.Table) -> pa.Table:
     )
     rows = survey.select(SAMPLE_COLUMNS)
     nulls = pa.nulls(len(rows), pa.float64())
-    for name, column in (("observed", answers), ("n", people.cast(pa.int32())), (EFFECTIVE, nulls)):
+    for name, column in (("observed", answers), ("n", people.cast(pa.int32())), ("n_effective", nulls)):
         rows = rows.set_column(rows.schema.get_field_index(name), name, column)
     return rows.filter(pc.and_kleene(pc.greater(rows["n"], 0), pc.is_valid(rows["observed"])))
 
@@ -286,11 +279,6 @@ class _Groups:
     main: Places  # (groups,) the group of the same question with most respondents
     size: Floats  # (groups,) respondents
     shift_sums: Floats  # (groups, replicates, k) sums over the respondents of how far their answers moved
-
-
-def effective_n_sql(connection: duckdb.DuckDBPyConnection) -> str:
-    """Return SQL for the effective n of `survey_responses`, null in tables of earlier versions."""
-    return EFFECTIVE if EFFECTIVE in connection.table("survey_responses").columns else f"NULL::DOUBLE AS {EFFECTIVE}"
 
 
 def filter_with_size(survey: pa.Table) -> pa.Table:

@@ -9,8 +9,6 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.survey.scoring.metrics import Floats
 
-EFFECTIVE = "n_effective"
-"""Column of `survey_responses` that tables of earlier versions do not have."""
 Places = npt.NDArray[np.int64]
 """Row numbers."""
 
@@ -49,16 +47,9 @@ def has_listed_order(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     return np.asarray((ranks == np.arange(ranks.shape[-1])).all(axis=-1))
 
 
-def add_effective(survey: pa.Table) -> pa.Table:
-    """Return the rows with the column EFFECTIVE, null if the table has none."""
-    nulls = pa.nulls(len(survey), pa.float64())
-    return survey if EFFECTIVE in survey.column_names else survey.append_column(EFFECTIVE, nulls)
-
-
 def sample_sizes(survey: pa.Table) -> Floats:
     """Return (rows,) the sample size of a row's answers: effective respondents if stated, else n; NaN: unknown."""
-    n = survey["n"].cast(pa.float64())
-    sizes = pc.coalesce(survey[EFFECTIVE], n) if EFFECTIVE in survey.column_names else n
+    sizes = pc.coalesce(survey["n_effective"], survey["n"].cast(pa.float64()))
     return np.asarray(sizes.to_numpy(), dtype=np.float64)
 
 

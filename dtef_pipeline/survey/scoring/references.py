@@ -15,7 +15,7 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.identity import make_question_key
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.scoring.matrices import Places, add_effective, build_matrix, compute_scale_ranks, sample_sizes
+from dtef_pipeline.survey.scoring.matrices import Places, build_matrix, compute_scale_ranks, sample_sizes
 from dtef_pipeline.survey.scoring.metrics import Floats, normalise_distributions
 from dtef_pipeline.survey.scoring.policy import compute_similarities
 from dtef_pipeline.survey.scoring.unbiased import compute_gini
@@ -129,7 +129,7 @@ def compute_reference_scores(responses: pa.Table, *, draws: int = DRAWS, seed: i
     except `ceiling_low`: the ceiling less its estimated bias, in which the pairs of a round are pooled. Raises DtefError naming a
     distribution that does not fit its options, or a question whose segments have several lists of options.
     """
-    responses = add_effective(responses).combine_chunks()
+    responses = responses.combine_chunks()
     _check_lengths(responses)
     gini = np.full(len(responses), np.nan)
     structs: Columns = {name: {metric: np.full(len(responses), np.nan) for metric in METRICS} for name in _STRUCTS}

@@ -12,17 +12,8 @@ import pyarrow.compute as pc
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.reading.parsing import parse_responses
-from dtef_pipeline.survey.reading.whole_columns import ParsedColumns
-from dtef_pipeline.survey.scoring.matrices import (
-    EFFECTIVE,
-    Places,
-    add_effective,
-    build_matrix,
-    compute_scale_ranks,
-    has_listed_order,
-    sample_sizes,
-)
+from dtef_pipeline.survey.reading.parsing import ParsedColumns, parse_responses
+from dtef_pipeline.survey.scoring.matrices import Places, build_matrix, compute_scale_ranks, has_listed_order, sample_sizes
 from dtef_pipeline.survey.scoring.metrics import DistributionPair, Floats, emd_normalized_on_scale
 from dtef_pipeline.survey.scoring.policy import apply_policy, check_metric_name
 from dtef_pipeline.survey.scoring.unbiased import compute_corrected_errors, compute_corrected_rps_on_scale
@@ -70,7 +61,7 @@ def _convert_nan_to_null(values: Floats) -> pa.Array:
 
 def _hash_truths(survey: pa.Table) -> pa.Array:
     """Return one hash per survey row, which is equal in another ingest exactly if the truth of its scores is equal."""
-    columns = (add_effective(survey)[name].to_pylist() for name in ("options", "observed", "n", EFFECTIVE))
+    columns = (survey[name].to_pylist() for name in ("options", "observed", "n", "n_effective"))
     # Without an effective n the hash is the one of surveys that could not state it.
     rows = ((*row, effective) if effective else row for *row, effective in zip(*columns, strict=True))
     return pa.array([digest(*row) for row in rows], pa.string())
