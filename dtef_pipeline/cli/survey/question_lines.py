@@ -17,12 +17,12 @@ from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.survey.boards.question_links import load_question_clusters
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.question_draw import describe_draw
-from dtef_pipeline.survey.scoring.expected_error import (
+from dtef_pipeline.survey.question_draw import (
     Components,
     compute_difference_deviations,
     compute_expected_degrees,
     compute_expected_error,
+    describe_draw,
     estimate_variance_components,
 )
 from dtef_pipeline.survey.settings import SurveySettings

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 from dtef_pipeline.errors import SurveyError
+from dtef_pipeline.survey.completeness import convert_to_percent
 from dtef_pipeline.survey.model import Survey
-from dtef_pipeline.survey.shares import convert_to_percent
 from dtef_pipeline.survey.validation import check_survey, list_names, make_round_id
 
 ENTRY_POINT_GROUP = "dtef.adapters"

@@ -20,12 +20,12 @@ from dtef_pipeline.survey.adapters.dialogue_files import (
     REQUIRED,
     GuideItem,
     Poll,
+    Questionnaire,
     collect_guide_blocks,
     collect_guide_orders,
     read_aggregate,
 )
 from dtef_pipeline.survey.adapters.long_table import DERIVED_COLUMN, SEGMENT_COLUMN, Counts, SegmentColumn
-from dtef_pipeline.survey.adapters.questionnaire import Questionnaire
 from dtef_pipeline.survey.attributes import canonical, classify_groups, find_candidates, find_profile_attribute, segment
 from dtef_pipeline.survey.completeness import is_lacking_options, report_cut_questions
 from dtef_pipeline.survey.model import Answer, Finding, Question, Survey, Unreadable

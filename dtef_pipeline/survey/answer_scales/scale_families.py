@@ -15,18 +15,16 @@ from dtef_pipeline.survey.answer_scales.opposites import (
     detect_two_subjects,
     find_opposite_objects,
     find_pole_family,
+    has_same_object,
+    is_about_one_thing,
     is_between,
     is_known_and_monotonic,
     is_negated,
     place_comparison,
-)
-from dtef_pipeline.survey.answer_scales.scale_words import FAMILIES
-from dtef_pipeline.survey.answer_scales.shared_words import (
-    has_same_object,
-    is_about_one_thing,
     remove_common_ends,
     remove_shared_words,
 )
+from dtef_pipeline.survey.answer_scales.scale_words import FAMILIES
 
 _NUMERALS = {
     word: str(value)

@@ -13,9 +13,8 @@ from typing import Literal, NamedTuple, get_args
 
 from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.survey.answer_scales.non_answers import Role, can_be_middle, find_word_of_degree, is_non_answer
-from dtef_pipeline.survey.answer_scales.opposites import find_pole_family, is_between
+from dtef_pipeline.survey.answer_scales.opposites import find_pole_family, is_between, remove_common_ends, remove_shared_words
 from dtef_pipeline.survey.answer_scales.scale_families import find_scale_family, is_middle_of
-from dtef_pipeline.survey.answer_scales.shared_words import remove_common_ends, remove_shared_words
 
 Kind = Literal["ordinal", "nominal"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -15,15 +15,15 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.conditions import compare_conditions
-from dtef_pipeline.survey.boards.consistency import (
+from dtef_pipeline.survey.boards.noise import SAMPLE_COLUMNS
+from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness, load_context_shown
+from dtef_pipeline.survey.boards.segment_gaps import (
     add_segment_cautions,
     build_consistency_board,
+    compute_segment_gaps,
     estimate_consistency,
     rank_by_spread,
 )
-from dtef_pipeline.survey.boards.noise import SAMPLE_COLUMNS
-from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness, load_context_shown
-from dtef_pipeline.survey.boards.segment_gaps import compute_segment_gaps
 from dtef_pipeline.survey.boards.survey_boards import BREAKDOWNS, BY_NAME, PUBLISHED
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS

@@ -27,8 +27,14 @@ from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring import metrics
-from dtef_pipeline.survey.scoring.matrices import Places, build_matrix, compute_scale_ranks, has_listed_order, sample_sizes
-from dtef_pipeline.survey.scoring.metrics import Floats
+from dtef_pipeline.survey.scoring.metrics import (
+    Floats,
+    Places,
+    build_matrix,
+    compute_scale_ranks,
+    has_listed_order,
+    sample_sizes,
+)
 from dtef_pipeline.survey.tables import DISTANCES
 
 REPLICATES = 20

@@ -10,11 +10,10 @@ import pyarrow as pa
 
 from dtef_pipeline.boards.cells import has_table, require_current_scores
 from dtef_pipeline.identity import digest
-from dtef_pipeline.survey.answer_scales.batteries import BY_SURVEY, link_batteries
+from dtef_pipeline.survey.answer_scales.batteries import BY_SURVEY, Wording, count_common_words, link_batteries
 from dtef_pipeline.survey.identity import make_question_key, make_round_order
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.tables import QUESTION_BATTERIES
-from dtef_pipeline.survey.wording import Wording, count_common_words
 
 _LINKED_TABLE = "linked_batteries"
 _SHARED_WORDS = 3

@@ -21,8 +21,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dtef_pipeline.survey.reading.candidates import Candidate, is_near_whole, read_unlabelled, sum_in_order
-from dtef_pipeline.survey.reading.label_values import read_any_labels, read_enumerated, read_labelled
+from dtef_pipeline.survey.reading.candidates import (
+    Candidate,
+    is_near_whole,
+    read_any_labels,
+    read_enumerated,
+    read_labelled,
+    read_unlabelled,
+    sum_in_order,
+)
 from dtef_pipeline.text.json_values import extract_answer
 from dtef_pipeline.text.labels import Labels
 from dtef_pipeline.text.plain import LOOK_BACK, extract_answer_text, strip_thinking

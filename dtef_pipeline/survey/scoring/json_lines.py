@@ -19,8 +19,7 @@ import pyarrow as pa
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.survey.answer_scales.scales import KINDS, detect_scale
 from dtef_pipeline.survey.reading.parsing import parse_response
-from dtef_pipeline.survey.scoring.matrices import Places, compute_scale_ranks
-from dtef_pipeline.survey.scoring.policy import apply_policy, check_metric_name, measure_on_scale
+from dtef_pipeline.survey.scoring.metrics import Places, apply_policy, check_metric_name, compute_scale_ranks, measure_on_scale
 from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.strict_json import JsonFault, parse_json

@@ -15,10 +15,16 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.identity import make_question_key
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.scoring.matrices import Places, build_matrix, compute_scale_ranks, sample_sizes
-from dtef_pipeline.survey.scoring.metrics import Floats, normalise_distributions
-from dtef_pipeline.survey.scoring.policy import compute_similarities
-from dtef_pipeline.survey.scoring.unbiased import compute_gini
+from dtef_pipeline.survey.scoring.metrics import (
+    Floats,
+    Places,
+    build_matrix,
+    compute_gini,
+    compute_scale_ranks,
+    compute_similarities,
+    normalise_distributions,
+    sample_sizes,
+)
 from dtef_pipeline.survey.tables import METRICS, REFERENCE_SCORES
 
 Ints = npt.NDArray[np.int64]

@@ -13,10 +13,20 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.reading.parsing import ParsedColumns, parse_responses
-from dtef_pipeline.survey.scoring.matrices import Places, build_matrix, compute_scale_ranks, has_listed_order, sample_sizes
-from dtef_pipeline.survey.scoring.metrics import DistributionPair, Floats, emd_normalized_on_scale
-from dtef_pipeline.survey.scoring.policy import apply_policy, check_metric_name
-from dtef_pipeline.survey.scoring.unbiased import compute_corrected_errors, compute_corrected_rps_on_scale
+from dtef_pipeline.survey.scoring.metrics import (
+    DistributionPair,
+    Floats,
+    Places,
+    apply_policy,
+    build_matrix,
+    check_metric_name,
+    compute_corrected_errors,
+    compute_corrected_rps_on_scale,
+    compute_scale_ranks,
+    emd_normalized_on_scale,
+    has_listed_order,
+    sample_sizes,
+)
 from dtef_pipeline.survey.tables import CORRECTED, METRICS, SCORES
 from dtef_pipeline.text.number_words import list_first_names
 

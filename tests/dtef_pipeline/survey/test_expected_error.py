@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.survey.scoring.expected_error import (
+from dtef_pipeline.survey.question_draw import (
     Components,
     compute_difference_deviations,
     compute_expected_error,

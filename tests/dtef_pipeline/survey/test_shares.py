@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dtef_pipeline.survey.adapters import read_survey
+from dtef_pipeline.survey.completeness import MULTI_SELECT, has_several_answers, remove_multi_select, sum_tolerance
 from dtef_pipeline.survey.observations import observe
-from dtef_pipeline.survey.shares import MULTI_SELECT, has_several_answers, remove_multi_select, sum_tolerance
 
 CASES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 

@@ -7,7 +7,7 @@ from itertools import chain
 
 import pytest
 
-from dtef_pipeline.survey.blueprint.systems import SHIPPED
+from dtef_pipeline.survey.blueprint.options import SHIPPED
 from tests.dtef_pipeline.survey.blueprint.golden import FILES, FOLDER, document
 
 

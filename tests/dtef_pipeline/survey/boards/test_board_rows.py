@@ -24,8 +24,7 @@ from dtef_pipeline.families import TABLES
 from dtef_pipeline.report.terminal import heading, intervals
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.board_rows import LEADERBOARD, compute_board
-from dtef_pipeline.survey.boards.meanings import list_subject_columns
-from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS
+from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS, list_subject_columns
 from dtef_pipeline.survey.boards.survey_boards import GROUPED, PUBLISHED
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.references import compute_reference_scores

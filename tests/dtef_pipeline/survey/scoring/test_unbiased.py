@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.survey.scoring.metrics import DistributionPair
-from dtef_pipeline.survey.scoring.unbiased import (
+from dtef_pipeline.survey.scoring.metrics import (
+    DistributionPair,
     compute_corrected_errors,
     compute_corrected_l2,
     compute_corrected_rps,
