@@ -107,23 +107,17 @@ def _read(predictions: pa.Table, survey: pa.Table, place: pa.Array) -> ParsedCol
     if not pc.all(is_known, min_count=0).as_py():
         strange = pc.unique(call.filter(pc.invert(is_known))).to_pylist()
         raise DtefError(f"call_status: got {strange[:5]}; allowed: {', '.join(_CALL_STATUSES)}")
-    has_reply = pc.equal(call, "answered")
-    by_filter = pc.and_(
-        has_reply, pc.fill_null(pc.equal(predictions["finish_reason"].combine_chunks(), "content_filter"), False)
-    )
-    is_parsable = pc.and_not(has_reply, by_filter)
+    is_answered = pc.equal(call, "answered")
+    is_filtered = pc.fill_null(pc.equal(predictions["finish_reason"].combine_chunks(), "content_filter"), False)
+    is_stopped, is_parsable = pc.and_(is_answered, is_filtered), pc.and_not(is_answered, is_filtered)
+    texts = pc.if_else(is_parsable, predictions["response"], pa.scalar(None, predictions["response"].type))
     options = pa.DictionaryArray.from_arrays(place, survey["options"].combine_chunks())
-    if pc.all(is_parsable, min_count=0).as_py():
-        return parse_responses(predictions["response"], options, predictions["reading"])
-    call_rows = predictions.select(["response", "reading"]).filter(is_parsable)
-    responses = parse_responses(call_rows["response"], options.filter(is_parsable), call_rows["reading"])
-    mask = is_parsable.to_numpy(zero_copy_only=False)
-    row = pa.array(np.where(mask, np.cumsum(mask) - 1, 0), mask=~mask)
+    responses = parse_responses(texts, options, predictions["reading"])
     reason = pc.coalesce(predictions["error"].combine_chunks(), pa.repeat("no response, and no error was recorded", len(call)))
     return ParsedColumns(
-        pc.if_else(is_parsable, responses.status.take(row), pc.if_else(by_filter, "refused", call)),
-        responses.distribution.take(row),
-        pc.if_else(is_parsable, responses.reason.take(row), pc.if_else(by_filter, "stopped by a content filter", reason)),
+        pc.if_else(is_parsable, responses.status, pc.if_else(is_stopped, "refused", call)),
+        responses.distribution,
+        pc.if_else(is_parsable, responses.reason, pc.if_else(is_stopped, "stopped by a content filter", reason)),
     )
 
 
