@@ -1,6 +1,6 @@
-"""How close a predicted distribution is to the observed one: one function per metric.
+"""How close a predicted distribution is to the observed one: one function per metric, errors corrected for sampling, and the policy.
 
-Every function takes `predicted` and `observed` of one shape, (rows, k) or a single (k,), with k >= 2 options in the order of the scale, and
+Every metric takes `predicted` and `observed` of one shape, (rows, k) or a single (k,), with k >= 2 options in the order of the scale, and
 returns (rows,) or a single float. Rows may be fractions, percentages or counts: each is divided by its total first, as the DTEF methodology
 (section 4) says. Zeros are exact: nothing is smoothed. Rejected with a ConfigError naming the row: another number of dimensions, two
 shapes, fewer than two options, a value that is negative or not finite, a row whose total is zero.
@@ -283,37 +283,12 @@ def _read_dont_know_flags(lists: pa.Array, k: int) -> npt.NDArray[np.bool_]:
     return flags
 
 
-_SMALLEST = 2
-"""Respondents below which nothing is known of how answers scatter."""
-
-
-def compute_corrected_l2(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
-    """Return the unbiased squared Euclidean distance to the segment's true distribution: sum (q - p)^2 - (1 - sum p^2) / (n - 1).
-
-    `predicted` q and `observed` p are (rows, k) or (k,), `n` respondents (rows,) or a number. Range about -1/(n-1)..2, 0 = the truth on
-    average; NaN if n < 2 or unknown.
-    """
-    pair = DistributionPair(predicted, observed)
-    return _correct_l2(pair, _subtract_one(n, pair.observed))
-
-
-def compute_corrected_rps(predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
-    """Return the unbiased ranked probability score against the true distribution: sum (Q - F)^2 - sum F (1 - F) / (n - 1), Q and F
-    cumulative.
-
-    Shapes as in `compute_corrected_l2`; only for ordered options, and the same if the order is reversed. Range about -(k-1)/(4(n-1))..k-1
-    (not divided by k - 1); NaN if n < 2 or unknown.
-    """
-    pair = DistributionPair(predicted, observed)
-    return _correct_rps(pair, _subtract_one(n, pair.observed))
-
-
 def compute_corrected_rps_on_scale(
     predicted: npt.ArrayLike, observed: npt.ArrayLike, n: npt.ArrayLike, ranks: npt.ArrayLike
 ) -> Floats:
-    """Return `compute_corrected_rps` among those who answered on the scale, or NaN if nothing can be compared.
+    """Return `rps_corrected` (see `compute_corrected_errors`) among those who answered on the scale, or NaN if nothing can be compared.
 
-    `ranks` is (k,) integers, one for all rows, as in `metrics.emd_normalized_on_scale`: the options of rank -1 are left out of both
+    `ranks` is (k,) integers, one for all rows, as in `emd_normalized_on_scale`: the options of rank -1 are left out of both
     distributions, the others are ordered by rank. n becomes the respondents on the scale: n times their share, to the nearest whole person
     (published shares are rounded).
     """
@@ -329,12 +304,21 @@ def compute_corrected_rps_on_scale(
     q, p = sum_by_rank(q, places), sum_by_rank(p, places)
     usable = (q.sum(axis=-1) > 0) & (p.sum(axis=-1) > 0) & (p.shape[-1] > 1)
     if usable.any():
-        result[usable] = compute_corrected_rps(q[usable], p[usable], respondents[usable])
+        compared = DistributionPair(q[usable], p[usable])
+        result[usable] = _correct_rps(compared, _subtract_one(respondents[usable], compared.observed))
     return result
 
 
 def compute_corrected_errors(pair: DistributionPair, n: npt.ArrayLike) -> dict[str, Floats]:
-    """Return every corrected error by name, in the order of `tables.CORRECTED`, each value (rows,) or a single float."""
+    """Return the unbiased errors against the segment's true distribution by name, in the order of `tables.CORRECTED`.
+
+    Each is (rows,) or a single float, 0 for the truth on average, below 0 by chance; NaN if n < 2 or unknown. `n` is the number of
+    respondents of the observed distribution, (rows,) or a number; answers are assumed to be independent (multinomial): the sampling variance
+    of a share p of n is p (1 - p) / n, and observed p (1 - p) / (n - 1) estimates it without bias. With predicted q and observed p, and Q and
+    F cumulative: `l2_corrected` = sum (q - p)^2 - (1 - sum p^2) / (n - 1), about -1/(n-1)..2; `rps_corrected` = sum (Q - F)^2 - sum F (1 - F)
+    / (n - 1), about -(k-1)/(4(n-1))..k-1, only for ordered options, and the same if the order is reversed (Ferro, Richardson & Weigel 2008).
+    Raises ConfigError for an n that is negative, infinite, or not one number or one per row.
+    """
     degrees = _subtract_one(n, pair.observed)
     return {name: formula(pair, degrees) for name, formula in _CORRECTED_FORMULAS.items()}
 
@@ -351,7 +335,6 @@ def _correct_l2(pair: DistributionPair, degrees: Floats) -> Floats:
 
 
 def _correct_rps(pair: DistributionPair, degrees: Floats) -> Floats:
-    """Return the score in one pass over the options, with memory that does not depend on their number."""
     q, p = pair.predicted, pair.observed
     cumulative, real = np.zeros(p.shape[:-1]), np.zeros(p.shape[:-1])
     score, spread = np.zeros(p.shape[:-1]), np.zeros(p.shape[:-1])
@@ -377,7 +360,7 @@ def _subtract_one(n: npt.ArrayLike, observed: Floats) -> Floats:
     if wrong.any():
         row = int(np.flatnonzero(np.atleast_1d(wrong))[0])
         raise ConfigError(f"n: row {row} is {np.atleast_1d(size)[row]}; allowed: a finite number of respondents >= 0")
-    return np.broadcast_to(np.where(size >= _SMALLEST, size - 1, np.nan), observed.shape[:-1])
+    return np.broadcast_to(np.where(size >= 2, size - 1, np.nan), observed.shape[:-1])
 
 
 class Credit(NamedTuple):
