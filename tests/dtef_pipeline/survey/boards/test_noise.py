@@ -43,16 +43,17 @@ def many_replicates(monkeypatch: pytest.MonkeyPatch) -> int:
     return 6_000
 
 
+def drawn_shares(rng: np.random.Generator, n: int, shares: list[float]) -> list[float]:
+    people = rng.choice(3, size=n, p=shares)
+    return [float(np.mean(people == option)) for option in range(3)]
+
+
 @pytest.mark.usefixtures("many_replicates")
 def test_deviations_spread_as_a_naive_loop_over_drawn_answers_does() -> None:
     found = noise_of([answer()], [{"n": 25, "observed": [0.6, 0.3, 0.1], "leave_one_out_marginal": [0.3, 0.4, 0.3]}])
     rng = np.random.default_rng(5)
-    scores, others = [], []
-    for _ in range(3_000):
-        people = rng.choice(3, size=25, p=[0.6, 0.3, 0.1])
-        drawn = [float(np.mean(people == option)) for option in range(3)]
-        scores.append(float(js(PREDICTED, drawn)))
-        others.append(float(js([0.3, 0.4, 0.3], drawn)))
+    drawn = np.array([drawn_shares(rng, 25, [0.6, 0.3, 0.1]) for _ in range(3_000)])
+    scores, others = (js(np.broadcast_to(predicted, drawn.shape), drawn) for predicted in (PREDICTED, [0.3, 0.4, 0.3]))
     assert found.score[0].std() == pytest.approx(np.std(scores), rel=0.05)
     pair = found.pair[0]
     assert found.marginal[pair].std() == pytest.approx(np.std(others), rel=0.05)
@@ -76,13 +77,9 @@ def test_marginals_move_with_the_people_they_are_made_of_as_a_naive_loop_moves_t
     rows = [{**row, "population": everyone.tolist()} for row in rows]
     found = noise_of([answer(0, name, segment="country:0", predicted=p) for name, p in given.items()], rows)
     rng = np.random.default_rng(6)
-    by_others, by_everyone = [], []
-    for _ in range(3_000):
-        people = [rng.choice(3, size=n, p=p) for n, p in GROUPS]
-        drawn = [[float(np.mean(each == option)) for option in range(3)] for each in people]
-        rest = np.average(drawn[1:], axis=0, weights=sizes[1:])
-        by_others.append(float(js(rest, drawn[0])))
-        by_everyone.append(float(js(np.average(drawn, axis=0, weights=sizes), drawn[0])))
+    drawn = np.array([[drawn_shares(rng, n, p) for n, p in GROUPS] for _ in range(3_000)])
+    by_others = js(np.average(drawn[:, 1:], axis=1, weights=sizes[1:]), drawn[:, 0])
+    by_everyone = js(np.average(drawn, axis=1, weights=sizes), drawn[:, 0])
     left, whole = found.score  # in the order of the names
     assert left.std() == pytest.approx(np.std(by_others), rel=0.05)
     assert whole.std() == pytest.approx(np.std(by_everyone), rel=0.05)
