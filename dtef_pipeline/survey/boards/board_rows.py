@@ -15,9 +15,8 @@ from dtef_pipeline.boards.reliability import compute_reliability
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.conditions import compare_conditions
+from dtef_pipeline.survey.boards.conditions import compare_conditions, compute_responsiveness, load_context_shown
 from dtef_pipeline.survey.boards.noise import SAMPLE_COLUMNS
-from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness, load_context_shown
 from dtef_pipeline.survey.boards.segment_gaps import (
     add_segment_cautions,
     build_consistency_board,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.survey.scoring.json_lines import score_lines
+from dtef_pipeline.survey.scoring.score import score_lines
 from dtef_pipeline.survey.tables import METRICS
 
 
