@@ -223,10 +223,15 @@ def emd_normalized_on_scale(predicted: npt.ArrayLike, observed: npt.ArrayLike, r
     0, 1, ..., k - 1 it is `emd_normalized` itself.
     """
     p, q = (sum_by_rank(rows, ranks) for rows in check_fractions(predicted, observed))
-    result = np.full(p.shape[:-1], np.nan)
-    usable = (p.sum(axis=-1) > 0) & (q.sum(axis=-1) > 0) & (p.shape[-1] > 1)
+    return _compute_where_usable(p, q, emd_normalized)
+
+
+def _compute_where_usable(predicted: Floats, observed: Floats, formula: Callable[..., Floats], *more: Floats) -> Floats:
+    """Return the formula of the rows with mass on a scale of several places, NaN of the others. `more`: its arguments (rows,)."""
+    result = np.full(predicted.shape[:-1], np.nan)
+    usable = (predicted.sum(axis=-1) > 0) & (observed.sum(axis=-1) > 0) & (predicted.shape[-1] > 1)
     if usable.any():
-        result[usable] = emd_normalized(p[usable], q[usable])
+        result[usable] = formula(*(values[usable] for values in (predicted, observed, *more)))
     return result
 
 
@@ -300,13 +305,10 @@ def compute_corrected_rps_on_scale(
     has_place = places >= 0
     mass = sum_of_options(p[..., has_place]) if has_place.any() else np.zeros(p.shape[:-1])
     respondents = np.rint((_subtract_one(n, p) + 1) * mass)
-    result = np.full(p.shape[:-1], np.nan)
     q, p = sum_by_rank(q, places), sum_by_rank(p, places)
-    usable = (q.sum(axis=-1) > 0) & (p.sum(axis=-1) > 0) & (p.shape[-1] > 1)
-    if usable.any():
-        compared = DistributionPair(q[usable], p[usable])
-        result[usable] = _correct_rps(compared, _subtract_one(respondents[usable], compared.observed))
-    return result
+    return _compute_where_usable(
+        q, p, lambda q, p, n: compute_corrected_errors(DistributionPair(q, p), n)["rps_corrected"], respondents
+    )
 
 
 def compute_corrected_errors(pair: DistributionPair, n: npt.ArrayLike) -> dict[str, Floats]:

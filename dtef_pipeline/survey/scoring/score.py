@@ -199,32 +199,24 @@ class ScoredLine(NamedTuple):
     malformed: bool
 
 
-class _Line(NamedTuple):
-    """A valid line of input: the object, and the values that scoring needs."""
-
-    item: dict[str, Any]
-    response: str | None
-    expected: list[float]
-    options: list[str] | None
-    metric: str
-    scale: str
-
-
 def score_lines(lines: Iterable[str]) -> Iterator[ScoredLine]:
-    """Score each line, in order. A malformed line gives `{"line": 3, "error": "..."}`; blank lines are counted, not shown."""
+    """Score JSON lines in order. A malformed line gives `{"line": 3, "error": "..."}`; blank lines are counted, not shown.
+
+    In:  `{"response": "...", "expected": [40, 35, 15, 10]}`, with optional `options` (labels, in the order of `expected`), `metric` (default
+    js) and `scale` (ordinal, the default, or nominal; labels such as don't know have no place on the scale). Out: the same object plus
+    `status`, `reason`, `predicted` (fractions, null unless ok), `score` (the published policy) and every metric (null unless ok).
+    """
     for place, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                item = _read_line(line)
-                yield ScoredLine(_ENCODER.encode(item.item | _score(item)), False)
-            except DtefError as error:
-                yield _make_error_line(place, str(error))
-            except RecursionError:
-                yield _make_error_line(place, "nested too deeply")
+                yield ScoredLine(_ENCODER.encode(_score_line(line)), False)
+            except (DtefError, RecursionError) as error:
+                problem = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+                yield ScoredLine(json.dumps({"line": place, "error": problem}), True)
 
 
-def _read_line(line: str) -> _Line:
-    """Return the parsed line. Raises DtefError for a malformed one."""
+def _score_line(line: str) -> dict[str, Any]:
+    """Return the object of a line with its scores. Raises DtefError for a malformed line."""
     item = _parse_line_object(line)
     expected = _read_line_expected(item)
     options = _read_line_options(item, len(expected))
@@ -232,25 +224,15 @@ def _read_line(line: str) -> _Line:
     scale = "ordinal" if item.get("scale") is None else item["scale"]
     if scale not in KINDS:
         raise DtefError(f"scale: got {scale!r}; allowed: {', '.join(KINDS)}")
-    return _Line(item, _read_line_response(item), expected, options, metric, scale)
-
-
-def _make_error_line(place: int, error: str) -> ScoredLine:
-    return ScoredLine(json.dumps({"line": place, "error": error}), True)
-
-
-def _score(line: _Line) -> dict[str, Any]:
-    """Return the values added to a line: status, reason, predicted, score and every metric."""
-    size = len(line.expected)
-    response = parse_response(line.response, size, line.options)
+    response = parse_response(_read_line_response(item), len(expected), options)
     values: dict[str, float] = dict.fromkeys(METRICS, math.nan)
     if response.distribution is not None:
-        ranks = np.arange(size) if line.options is None else _rank_option_labels(tuple(line.options))
-        measured = measure_on_scale(response.distribution, line.expected, ordinal=line.scale == "ordinal", ranks=ranks)
+        ranks = np.arange(len(expected)) if options is None else _rank_option_labels(tuple(options))
+        measured = measure_on_scale(response.distribution, expected, ordinal=scale == "ordinal", ranks=ranks)
         values = {name: float(value) for name, value in measured.items()}
-    values = {"score": float(apply_policy([response.status], [values[line.metric]], line.metric)[0]), **values}
+    values = {"score": float(apply_policy([response.status], [values[metric]], metric)[0]), **values}
     numbers = {name: None if math.isnan(value) else value for name, value in values.items()}
-    return {"status": response.status, "reason": response.reason, "predicted": response.distribution, **numbers}
+    return {**item, "status": response.status, "reason": response.reason, "predicted": response.distribution, **numbers}
 
 
 @lru_cache(maxsize=1000)
