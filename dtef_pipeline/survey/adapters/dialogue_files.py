@@ -11,13 +11,13 @@ from pathlib import Path
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.survey.adapters.long_table import SEGMENT_COLUMN, Counts, SegmentColumn
-from dtef_pipeline.survey.adapters.text_files import iterate_text_rows, require_separator
+from dtef_pipeline.survey.adapters.text_files import iterate_text_rows, open_table
 from dtef_pipeline.survey.attributes import clean, clean_lines, find_attribute, find_profile_attribute, make_segment_key
 from dtef_pipeline.survey.blueprint.wording import join_words
 from dtef_pipeline.survey.completeness import MISSING_ATTRIBUTES, MISSING_QUESTIONS
 from dtef_pipeline.survey.model import Finding
 from dtef_pipeline.survey.observations import MIN_N
-from dtef_pipeline.survey.validation import parse_whole_count, require_columns
+from dtef_pipeline.survey.validation import parse_whole_count
 from dtef_pipeline.text.number_words import format_count, list_first_names
 
 AGGREGATE = "_aggregate_standardized.csv"
@@ -72,31 +72,9 @@ class GuideItem:
         return bool(_ASKED_AS_POLL.fullmatch(self.kind))
 
 
-def _open_table(path: Path, names: Sequence[str]) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    """Return the cleaned column names, and an iterator over the rows, which must be as long as the header."""
-    rows = iterate_text_rows(path)
-    _, header = next(rows, (0, []))
-    if not header:
-        raise SurveyError("the file is empty", where=str(path), allowed=f"columns {', '.join(names)}")
-    require_separator(header, path)
-    columns = [clean(name) for name in header]
-    require_columns(columns, names, where=str(path))
-    return columns, _iterate_full_rows(rows, len(columns), str(path))
-
-
-def _iterate_full_rows(rows: Iterator[tuple[int, list[str]]], width: int, where: str) -> Iterator[tuple[int, list[str]]]:
-    for line, row in rows:
-        if len(row) != width:
-            requirement = f"{format_count(width, 'cell')}, as in the header"
-            raise SurveyError(
-                "the row and the header differ in length", where=where, line=line, arrived=len(row), allowed=requirement
-            )
-        yield line, row
-
-
 def read_aggregate(path: Path) -> Aggregate:
     """Read the aggregate file."""
-    columns, rows = _open_table(path, REQUIRED)
+    columns, rows = open_table(path, REQUIRED)
     id_, type_, text, response = (columns.index(name) for name in REQUIRED)
     polls: dict[str, Poll] = {}
     other_questions: dict[str, dict[str, str]] = defaultdict(dict)
@@ -134,7 +112,7 @@ def read_counts(path: Path) -> Counts:
     """Read the counts file. The result is empty if there is no such file."""
     if not path.is_file():
         return Counts()
-    columns, rows = _open_table(path, ("Question ID",))
+    columns, rows = open_table(path, ("Question ID",))
     id_ = columns.index("Question ID")
     counts: dict[str, dict[str, int | None]] = {}
     texts: dict[str, str] = {}

@@ -18,12 +18,7 @@ from pyarrow import ArrowException
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalize_text
-from dtef_pipeline.survey.adapters.text_files import (
-    detect_other_separator,
-    iterate_text_rows,
-    read_csv_header,
-    require_separator,
-)
+from dtef_pipeline.survey.adapters.text_files import detect_other_separator, open_table, read_csv_header
 from dtef_pipeline.survey.answer_scales.non_answers import OPTION_ROLES, Role
 from dtef_pipeline.survey.answer_scales.scales import KINDS
 from dtef_pipeline.survey.attributes import canonical, classify_groups, clean, find_candidates, make_segment_key, segment
@@ -87,13 +82,11 @@ class LongTable:
     def read(self, path: Path) -> list[Survey]:
         """Return all rounds of the file, in order of appearance."""
         where = str(path)
-        columns = _read_table_header(path)
-        require_separator(columns, path)
-        require_columns(columns, _REQUIRED_COLUMNS, where=where)
+        columns, rows = _open_rows(path)
         if not {"percent", "count"} & {*columns}:
             raise SurveyError("the column `percent` or `count` is missing", where=where, line=1, arrived=", ".join(columns))
         rounds: dict[str, _Round] = {}
-        for line, row in _iterate_table_rows(path):
+        for line, row in rows:
             name = make_round_id(_require_cell(row, "round", where, line), where=where)
             rounds.setdefault(name, _Round(name, where)).add(row, line)
         if not rounds:
@@ -106,30 +99,27 @@ def _read_table_header(path: Path) -> list[str]:
     if not path.is_file() or path.suffix.lower() not in _TABLE_SUFFIXES:
         return []
     try:
-        if path.suffix.lower() == ".parquet":
-            return [name.strip().lower() for name in pq.read_schema(path).names]
-        return [name.strip().lower() for name in read_csv_header(path)]
+        names = pq.read_schema(path).names if path.suffix.lower() == ".parquet" else read_csv_header(path)
+        return list(map(_clean_name, names))
     except ArrowException as error:
         raise SurveyError("not a readable table", where=str(path), arrived=str(error)) from error
 
 
-def _iterate_table_rows(path: Path) -> Iterator[tuple[int, Row]]:
-    """Yield (line, row) with cells as text, blank if missing. The lines of a Parquet file are its rows, from 1."""
+def _open_rows(path: Path) -> tuple[list[str], Iterator[tuple[int, Row]]]:
+    """Return the column names, and (line, row) with cells as text, blank if missing. The lines of a Parquet file are its rows, from 1."""
+    if path.suffix.lower() != ".parquet":
+        columns, rows = open_table(path, _REQUIRED_COLUMNS, _clean_name)
+        return columns, ((line, dict(zip(columns, row, strict=True))) for line, row in rows)
     columns = _read_table_header(path)
-    if path.suffix.lower() == ".parquet":
-        table = pq.read_table(path).rename_columns(columns)
-        for number, cells in enumerate(table.to_pylist(), 1):
-            yield number, {name: "" if cell is None else str(cell) for name, cell in cells.items()}
-        return
-    rows = iterate_text_rows(path)
-    next(rows, None)
-    for line, row in rows:
-        if not any(cell.strip() for cell in row):
-            continue
-        if len(row) != len(columns):
-            problem, requirement = "the row and the header differ in length", format_count(len(columns), "cell")
-            raise SurveyError(problem, where=str(path), line=line, arrived=format_count(len(row), "cell"), allowed=requirement)
-        yield line, dict(zip(columns, row, strict=True))
+    require_columns(columns, _REQUIRED_COLUMNS, where=str(path))
+    table = enumerate(pq.read_table(path).rename_columns(columns).to_pylist(), 1)
+    return columns, (
+        (number, {name: "" if cell is None else str(cell) for name, cell in cells.items()}) for number, cells in table
+    )
+
+
+def _clean_name(name: str) -> str:
+    return name.strip().lower()
 
 
 def _require_cell(row: Row, column: str, where: str, line: int) -> str:
