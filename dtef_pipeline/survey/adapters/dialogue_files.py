@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from dtef_pipeline.errors import SurveyError
@@ -326,6 +327,7 @@ class Questionnaire:
         return sizes
 
 
+@cache
 def _normalise_wording(text: str) -> str:
     """Return a wording in a form that files share: without blanks, punctuation, case and the branch of the questionnaire."""
     return re.sub(r"[\W_]+", "", _BRANCH.sub("", normalize_text(clean(text))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -33,6 +34,7 @@ from dtef_pipeline.survey.validation import (
 from dtef_pipeline.text.number_words import format_count
 
 _OTHER_TYPES = re.compile(r"multi\w*.?select|select.?all|open|opinion|rank|text|free", re.IGNORECASE)
+_JSON_TEXT = r'"(?:[^"\\]|\\.)*"'
 _TOP_LEVEL_FIELDS = ("surveyId", "questions", "segments")
 
 
@@ -120,14 +122,30 @@ class JsonText:
             raise SurveyError(problem, where=self.where, line=line, arrived=value, allowed=_TYPE_NAMES[kind])
         return value
 
-    def line(self, pattern: str, occurrence: int = 0) -> int | None:
-        """Return the line of the n-th match of a pattern in the text (-1 is the last), or None without such a match."""
-        starts = [m.start() for m in re.finditer(pattern, self.text)]
-        return self._find_line_at(starts[occurrence]) if -len(starts) <= occurrence < len(starts) else None
+    def find_question(self, question_id: str) -> int | None:
+        """Return the line of the first key with this id, or None without one."""
+        return self._key_lines.get(json.dumps(question_id, ensure_ascii=False), [None])[0]
 
-    def lines(self, pattern: str) -> list[int]:
-        """Return the lines of all matches of a pattern."""
-        return [self._find_line_at(m.start()) for m in re.finditer(pattern, self.text)]
+    def find_segment(self, segment_id: str) -> int | None:
+        """Return the line of the last segment with this id, or None without one."""
+        return self._segment_lines.get(json.dumps(segment_id, ensure_ascii=False))
+
+    def find_responses(self) -> list[int]:
+        """Return the lines of all responses."""
+        return self._key_lines.get('"questionId"', [])
+
+    @cached_property
+    def _key_lines(self) -> dict[str, list[int]]:
+        """Key, as written -> its lines."""
+        lines = defaultdict[str, list[int]](list)
+        for match in re.finditer(rf"({_JSON_TEXT})\s*:", self.text):
+            lines[match[1]].append(self._find_line_at(match.start()))
+        return lines
+
+    @cached_property
+    def _segment_lines(self) -> dict[str, int]:
+        matches = re.finditer(rf'"id"\s*:\s*({_JSON_TEXT})', self.text)
+        return {match[1]: self._find_line_at(match.start()) for match in matches}
 
     def _find_line_at(self, position: int) -> int:
         return bisect_right(self._line_starts, position)
@@ -141,7 +159,7 @@ class JsonText:
         if len(result) < len(pairs):
             names = sorted(name for name, _ in pairs)
             duplicate = next(a for a, b in pairwise(names) if a == b)
-            lines = self.lines(f"{re.escape(json.dumps(duplicate, ensure_ascii=False))}\\s*:")
+            lines = self._key_lines.get(json.dumps(duplicate, ensure_ascii=False), [])
             line = lines[1] if len(lines) == 2 else None
             raise SurveyError(
                 f"{duplicate!r} occurs twice in one object", where=self.where, line=line, allowed="each id or field once"
@@ -159,7 +177,7 @@ def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list
     other_types: list[str] = []
     for question_id, entry in raw.items():
         subject = f"question {question_id}"
-        line = source.line(f"{re.escape(json.dumps(question_id, ensure_ascii=False))}\\s*:")
+        line = source.find_question(question_id)
         if not isinstance(entry, dict):
             raise SurveyError(
                 f"{subject} is not an object", where=source.where, line=line, arrived=entry, allowed="{text, type, options}"
@@ -214,7 +232,7 @@ def _read_places(
 
 def _read_segments(source: JsonText, data: Mapping[str, Any], keys: set[str]) -> tuple[list[Segment], list[Answer]]:
     """Return all segments and their answers to the used questions."""
-    response_lines = iter(source.lines(r'"questionId"\s*:'))
+    response_lines = iter(source.find_responses())
     segments: list[Segment] = []
     answers: list[Answer] = []
     ids: set[str] = set()
@@ -227,14 +245,13 @@ def _read_segments(source: JsonText, data: Mapping[str, Any], keys: set[str]) ->
                 allowed="{id, attributes, sampleSize, responses}",
             )
         segment_id = source.field(entry, "id", str, f"segment {len(segments) + 1}", None)
-        id_pattern = f'"id"\\s*:\\s*{re.escape(json.dumps(segment_id, ensure_ascii=False))}'
+        line = source.find_segment(segment_id)
         if segment_id in ids:
-            line = source.line(id_pattern, -1)
             raise SurveyError(
                 f"duplicate segment id {segment_id!r}", where=source.where, line=line, allowed="each segment once"
             )
         ids.add(segment_id)
-        group = _read_segment(source, entry, segment_id, id_pattern)
+        group = _read_segment(source, entry, segment_id, line)
         segments.append(group)
         answers += (
             a for a in _iterate_json_answers(source, entry, group, data["questions"], response_lines) if a.question_id in keys
@@ -242,19 +259,17 @@ def _read_segments(source: JsonText, data: Mapping[str, Any], keys: set[str]) ->
     return segments, answers
 
 
-def _read_segment(source: JsonText, entry: Mapping[str, Any], segment_id: str, id_pattern: str) -> Segment:
+def _read_segment(source: JsonText, entry: Mapping[str, Any], segment_id: str, line: int | None) -> Segment:
     subject = f"segment {segment_id!r}"
     attributes = entry.get("attributes")
     if not isinstance(attributes, dict) or not attributes or not all(isinstance(v, str) for v in attributes.values()):
-        line, requirement = source.line(id_pattern), "an object with at least one attribute and its text"
+        requirement = "an object with at least one attribute and its text"
         raise SurveyError(
             f"attributes of {subject} are not usable", where=source.where, line=line, arrived=attributes, allowed=requirement
         )
-    n = _count(
-        source, entry.get("sampleSize"), f"sampleSize of {subject}", source.line(id_pattern) if "sampleSize" in entry else None
-    )
+    n = _count(source, entry.get("sampleSize"), f"sampleSize of {subject}", line)
     group = segment(attributes, n, where=source.where, line=None)
-    return replace(group, n_effective=_read_effective_size(source, entry, subject, source.line(id_pattern)))
+    return replace(group, n_effective=_read_effective_size(source, entry, subject, line))
 
 
 def _iterate_json_answers(
