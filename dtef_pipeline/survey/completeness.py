@@ -1,4 +1,6 @@
-"""The completeness of a survey: parts that are missing although its files list them prevent reading, unless this is allowed."""
+"""The percentages of questions (rounding, fractions of 1, several answers per person), and the completeness of a survey: parts that are
+missing although its files list them prevent reading, unless this is allowed.
+"""
 
 from __future__ import annotations
 

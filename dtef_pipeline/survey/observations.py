@@ -1,4 +1,6 @@
-"""Conversion of a survey into the tables of the pipeline: observed distributions with their references, quarantine and findings."""
+"""Conversion of a survey into the tables of the pipeline: observed distributions with their references, quarantine and findings, among
+them design effects (Kish 1965) and pairs without n.
+"""
 
 from __future__ import annotations
 

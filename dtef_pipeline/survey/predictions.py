@@ -1,4 +1,4 @@
-"""Predictions: the prompts of a run, and the predictions of baselines."""
+"""Predictions: the prompts of a run, the predictions of baselines, and the usual tokens of a response."""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 Questions are drawn over batteries, because intervals and tests count batteries, not questions. Few segments of every question are more
 informative than all segments of a few, because the scores of one question are correlated.
+
+The precision of a run before it starts assumes that scores of pairs are a nested random model: score = mean + battery + question within the
+battery + pair within the question.
 """
 
 from __future__ import annotations

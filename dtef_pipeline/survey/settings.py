@@ -1,4 +1,12 @@
-"""The settings of runs of the survey family: rounds, segments, models and conditions."""
+"""The settings of runs of the survey family: rounds, segments, models and conditions; and the panel, which every night repeats.
+
+The keys of the panel are at the top of the panel file, next to the sections of other families:
+
+    models: [gpt-4.1-mini, "claude-haiku-4.5@max_tokens=512"]
+    rounds: [GD4]
+    context_levels: [0, all]
+    max_cost_usd: 5
+"""
 
 from __future__ import annotations
 

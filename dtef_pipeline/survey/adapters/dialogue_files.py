@@ -1,4 +1,6 @@
-"""The files of a round of Global Dialogues: single-select polls, counts of respondents, and options in the questionnaire's order."""
+"""The files of a round of Global Dialogues: single-select polls, counts of respondents, options in the questionnaire's order; and the
+questions, options and segments that other files list but the aggregate file lacks, because it was truncated or has new names.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opposites on an answer scale: two poles with degrees between them, and comparisons of two things."""
+"""The words of answer scales, from `scale_words.toml` in this folder: poles with degrees between them, comparisons, words that options share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Baseline predictors: models computed from the survey. They respond in the form of a language model and are scored by the same code."""
+"""Baseline predictors: models computed from the survey. They respond in the form of a language model and are scored by the same code.
+
+Two of them predict from the segments whose answers to the context questions of a prompt are most similar. They use only segments of the
+same attribute. Nobody is in two of these, so a prediction contains no respondent of the target segment. Segments of other attributes
+contain some of its respondents (the women of Kenya are in both `country:kenya` and `gender:female`) and would reveal its answer.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of prompts and their allowed values."""
+"""The options of prompts and their allowed values, and the system prompts of `systems.toml` in this folder."""
 
 from __future__ import annotations
 

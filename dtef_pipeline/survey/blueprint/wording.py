@@ -1,4 +1,9 @@
-"""Texts of a prompt that do not depend on the form of the answer: profile, lists of options, target questions."""
+"""Texts of a prompt: profile, lists of options, target questions, narratives, and the form of the answer that it requires.
+
+The narrative's words depend on the percentages as written, with one decimal, so that no sentence contradicts its figures.
+docs/explanation/prompts.md lists the rules and the thresholds. The form of the answer stands in the user text, in the default system prompt
+and in a JSON schema. The three agree for each task, with and without reasoning, structured or not; `survey.reading` reads these forms.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Comparing conditions with the first: each language model's scores in one, paired with its scores in the other.
+"""A model compared with itself: under another condition than the first, and at several context levels.
 
-Cells are those of `boards`: (round, segment, question) at a context level, draws averaged. Each context level is compared separately. The
-interval and the verdict on a difference are by whole batteries of questions (see `differences`).
+Cells are those of `boards`: (round, segment, question) at a context level under a condition, draws averaged. Scores are paired within a
+(segment, question) of one model variant, so that the difficulty of questions and the size of segments, which are the same on both sides,
+cancel. The interval and the verdict on a difference are by whole batteries of questions (see `differences`).
 """
 
 from __future__ import annotations

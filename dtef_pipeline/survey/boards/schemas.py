@@ -1,6 +1,8 @@
-"""The columns that each board shows: their names, meanings and interval ends.
+"""The schemas of the published tables of boards, and the columns that each board shows: their names, meanings and interval ends.
 
-The schemas of tables describe their columns; this module describes the columns of other boards.
+All tables are computed from **cells** (see `boards`), mix context levels or conditions only to compare them, and have rows for both
+`targets`, clean and all. `low` and `high` are the ends of a 95 % interval, null if there is none; `note` then says why. `p` is from a
+two-sided test unless stated otherwise. Columns that begin with `parsed` use readable responses only; the others use the published policy.
 """
 
 from __future__ import annotations

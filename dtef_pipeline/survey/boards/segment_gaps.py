@@ -1,4 +1,12 @@
-"""Segments that a model predicts worse or better than the other segments of their attribute, given the sample sizes."""
+"""How far a model's scores differ between segments, given the sample sizes: deviations of single segments, and their spread.
+
+Smaller segments score lower with any model, because their answers scatter more around the truth. The loss of a perfect prediction is known:
+1 - ceiling. An imperfect prediction loses a share of it: if its distance from the truth and the sample's add in squares, the share is
+d(distance) / d(1 - ceiling) = (1 - ceiling) / distance. Scores are compared after adding back this loss.
+
+The standard deviation of segment means grows with the noise of small samples and depends on which questions a segment answered. So the
+deviations are modelled as normal around effects with the standard deviation `segment_sd_true`, which is 0 if segments do not differ.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The boards of surveys: key columns, metrics, measures and options."""
+"""The boards of surveys: key columns, metrics, measures, options, and rows of one context level and condition."""
 
 from __future__ import annotations
 

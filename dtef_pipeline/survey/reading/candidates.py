@@ -1,4 +1,5 @@
-"""Readings of unlabelled values in a plain text (see `text/plain.py`): arrays, values on a line, values in a column.
+"""Readings of values in a plain text (see `text/plain.py`): arrays, values on a line, in a column, and labelled ones (`Agree: 40%`,
+`{"Agree": 40}`, `b) 35`, `40% agree`, table rows), whose pairs of a name and a value are grouped into runs that name each option once.
 
 Each reader yields candidates: a place in the text, its values and notes on them. `parsing` chooses among them. All patterns are possessive
 or bounded: time is linear in the text.

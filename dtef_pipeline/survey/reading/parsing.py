@@ -1,8 +1,8 @@
 """Conversion of a model's free text to a distribution over a question's options.
 
 `parse_response` reads one response, `parse_responses` a column of them, with the same result. A `Reading` is the requested form: one
-distribution (`distribution`), the answers of single people (`individuals`), or the answer to one of several questions
-(`several_questions`), and the order of the options. The result is always in the survey's order.
+distribution (`distribution`), the answers of single people (`read_individuals`), or the answer to one of several questions
+(`split_by_question`), and the order of the options. The result is always in the survey's order.
 """
 
 from __future__ import annotations
@@ -62,6 +62,11 @@ _LISTS = 20
 
 def read_individuals(text: str | None, labels: Labels, size: int | None, *, has_marker: bool = False) -> ParsedResponse:
     """Return how many individuals chose each option, as a distribution in the order in which the options are listed.
+
+    Accepted are a JSON array of option letters, `{"answers": [...]}`, letters on a line (`a, c, b`) or one per line (`1. a`, `Person 1: a`),
+    and labels of options instead of letters. The text after the last `ANSWERS:` is read first. An entry that is not an option makes the
+    response `unparseable`: an answer is never guessed or left out. From half to twice the requested number of people are counted, with their
+    number in the reason; fewer or more make it `wrong_length`.
 
     `size`: the requested number of people, or None for any. Never raises on any text.
     """
@@ -246,6 +251,9 @@ _NAMING_KEYS = ("question", "id", "question_id")
 def split_by_question(text: str, size: int, *, has_marker: bool = False) -> Parts:
     """Return the texts that answer each of `size` questions, by number from 1; empty if the response has no answers by question.
 
+    Accepted are a JSON object with the keys Q1, Q2, ... (in any order; also `Question 1` and `1`; each value an array, an object or a text),
+    lines that begin with `Q1:` or `Question 1`, and exactly as many arrays as there are questions, in one array. The text after the last
+    `DISTRIBUTIONS:` is read first. A question without its own part has no answer, and never another's.
     A question with several texts was answered more than once. Number 0 means that the response does not count from 1.
     """
     outside = strip_thinking(text)[-LOOK_BACK_FAR:]

@@ -396,7 +396,7 @@ def check_metric_name(metric: str) -> str:
 def apply_policy(
     status: pa.Array | npt.NDArray[np.str_] | list[str], values: npt.ArrayLike, metric: str
 ) -> npt.NDArray[np.float64]:
-    """Return scores (rows,) under the policy; NaN without score.
+    """Return scores (rows,) under the published policy, always similarities: 1 - distance for a distance; NaN without score.
 
     `status` is (rows,), `values` (rows,) the metric's values, which are used only if the status is ok (NaN: no value).
     """

@@ -1,4 +1,4 @@
-"""Predictions compared with the segment's answers: the table `scores`."""
+"""Predictions compared with the segment's answers: the table `scores`, and the scores of JSON lines from outside the pipeline."""
 
 from __future__ import annotations
 
