@@ -128,57 +128,34 @@ def _read(predictions: pa.Table, survey: pa.Table, place: pa.Array) -> ParsedCol
     )
 
 
-class _Ranks(NamedTuple):
-    """The distinct ranks of options on their scales (sets, k), and the set of each survey row."""
-
-    sets: Places
-    code: Places
-
-
-class _Truth:
-    """The truth of predictions over the numbers of options `ks`, by row of the survey."""
-
-    def __init__(self, survey: pa.Table, ks: list[int]) -> None:
-        self.observed = survey["observed"].combine_chunks()
-        self.n = sample_sizes(survey)
-        self.nominal = ~pc.fill_null(pc.equal(survey["scale"], "ordinal"), False).to_numpy()
-        dont_know, positions = (survey[name].combine_chunks() for name in ("dont_know", "positions"))
-        distinct = {k: np.unique(compute_scale_ranks(dont_know, positions, k), axis=0, return_inverse=True) for k in ks}
-        self.ranks = {k: _Ranks(sets, code.reshape(-1)) for k, (sets, code) in distinct.items()}
-
-
 def _compute_metric_values(responses: ParsedColumns, survey: pa.Table, place: Places) -> dict[str, Floats]:
     """Return every metric (rows,), NaN without a value, computed for each number of options together."""
     values = {name: np.full(len(place), np.nan) for name in (*METRICS, *CORRECTED)}
     ok = responses.distribution.is_valid().to_numpy(zero_copy_only=False)
     sizes = pc.fill_null(pc.list_value_length(responses.distribution), 0).to_numpy(zero_copy_only=False)
     _check_observed(sizes, ok, survey, place)
-    ks = np.unique(sizes[ok]).tolist()
-    truth = _Truth(survey, ks)
-    for k in ks:
+    observed, dont_know, positions = (survey[name].combine_chunks() for name in ("observed", "dont_know", "positions"))
+    n = sample_sizes(survey)[place]
+    for k in np.unique(sizes[ok]).tolist():
         rows = np.flatnonzero(ok & (sizes == k))
-        for name, column in _measure_predictions(build_matrix(responses.distribution, k, rows), truth, k, place[rows]).items():
+        p, q = build_matrix(responses.distribution, k, rows), build_matrix(observed, k, place[rows])
+        pair = DistributionPair(p, q)
+        measured = pair.metrics() | compute_corrected_errors(pair, n[rows])
+        _correct_scale_metrics(measured, p, q, n[rows], compute_scale_ranks(dont_know, positions, k)[place[rows]])
+        for name, column in measured.items():
             values[name][rows] = column
+    is_ordinal = pc.fill_null(pc.equal(survey["scale"], "ordinal"), False).to_numpy()[place]
     for name in _ORDERED:
-        values[name][truth.nominal[place]] = np.nan
+        values[name][~is_ordinal] = np.nan
     return values
 
 
-def _measure_predictions(predicted: Floats, truth: _Truth, k: int, place: Places) -> dict[str, Floats]:
-    observed, n = build_matrix(truth.observed, k, place), truth.n[place]
-    pair = DistributionPair(predicted, observed)
-    values = pair.metrics() | compute_corrected_errors(pair, n)
-    _correct_scale_metrics(values, predicted, observed, n, truth.ranks[k], place)
-    return values
-
-
-def _correct_scale_metrics(values: dict[str, Floats], p: Floats, q: Floats, n: Floats, ranks: _Ranks, place: Places) -> None:
+def _correct_scale_metrics(values: dict[str, Floats], p: Floats, q: Floats, n: Floats, ranks: Places) -> None:
     """Recompute the metrics of ordinal scales for the rows whose options are not all on the scale in their order."""
-    for number in np.flatnonzero(~has_listed_order(ranks.sets)):
-        rows = (ranks.code == number)[place]
-        if rows.any():
-            values["emd_normalized"][rows] = emd_normalized_on_scale(p[rows], q[rows], ranks.sets[number])
-            values["rps_corrected"][rows] = compute_corrected_rps_on_scale(p[rows], q[rows], n[rows], ranks.sets[number])
+    for scale in np.unique(ranks[~has_listed_order(ranks)], axis=0):
+        rows = (ranks == scale).all(axis=1)
+        values["emd_normalized"][rows] = emd_normalized_on_scale(p[rows], q[rows], scale)
+        values["rps_corrected"][rows] = compute_corrected_rps_on_scale(p[rows], q[rows], n[rows], scale)
 
 
 def _check_observed(sizes: npt.NDArray[np.int32], ok: npt.NDArray[np.bool_], survey: pa.Table, place: Places) -> None:
