@@ -18,7 +18,7 @@ readings of the same words differ, the response is `unparseable` rather than gue
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dtef_pipeline.survey.reading.candidates import (
@@ -80,8 +80,9 @@ def read_distribution(text: str | None, n: int, labels: Labels | None, *, has_ma
     if not plain:
         return make_unparseable(explain_empty(text))
     best: Candidate | None = None
-    for part in _iterate_marked_parts(plain) if has_marker else _iterate_parts(plain):
-        best = _choose_best(_find_all_candidates(part, n, labels))
+    regions = _iterate_marked_parts(plain) if has_marker else iterate_regions(plain, _DISTRIBUTION_FOLLOWS, has_marker=False)
+    for part in regions:
+        best = _choose_best(_find_all_candidates(part.lstrip(), n, labels))
         if best and best.status == "ok":
             total = sum_in_order(best.values)
             return ParsedResponse("ok", tuple(v / total for v in best.values), best.how + describe_total(total))
@@ -118,28 +119,24 @@ def is_refusal(plain: str, labels: Labels | None, *, has_marker: bool = False) -
     return labels is None or bool(_REFUSAL.search(labels.remove_mentions(plain)))
 
 
-def _iterate_parts(plain: str) -> Iterator[str]:
-    """Yield the text after the last marker, then the whole."""
-    end = 0
-    for marker in _DISTRIBUTION_FOLLOWS.finditer(plain):
-        end = marker.end()
+def iterate_regions(
+    text: str, marker: re.Pattern[str], *, has_marker: bool, is_answer: Callable[[str], object] = bool
+) -> Iterator[str]:
+    """Yield the text after the last marker, then the whole text if the answer needs no marker, or if it `is_answer` without one."""
+    end = max((match.end() for match in marker.finditer(text)), default=0)
     if end:
-        yield plain[end:].lstrip()
-    yield plain
+        yield text[end:]
+    if not has_marker or (not end and is_answer(text)):
+        yield text
 
 
 def _iterate_marked_parts(plain: str) -> Iterator[str]:
     """Yield the line of the last marker, then all text after it. Without a marker, yield a response that is only an array."""
-    end = 0
-    for marker in _FINAL_LINE.finditer(plain):
-        end = marker.end()
-    if end:
-        line = plain[end:].partition("\n")[0]
+    for part in iterate_regions(plain, _FINAL_LINE, has_marker=True, is_answer=ONE_ARRAY.fullmatch):
+        line = part.partition("\n")[0]
         if line and line.count("[") == line.count("]"):
             yield line
-        yield plain[end:].lstrip()
-    elif ONE_ARRAY.fullmatch(plain):
-        yield plain
+        yield part.lstrip()
 
 
 def _find_all_candidates(text: str, n: int, labels: Labels | None) -> list[Candidate]:

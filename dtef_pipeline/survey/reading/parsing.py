@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from dtef_pipeline.survey.reading.distribution import (
     ParsedResponse,
     explain_empty,
     is_refusal,
+    iterate_regions,
     make_unparseable,
     read_distribution,
 )
@@ -76,9 +77,8 @@ def read_individuals(text: str | None, labels: Labels, size: int | None, *, has_
     )
     if not response:
         return make_unparseable(explain_empty(text))
-    entries = next(
-        filter(None, (_split_entries(part, labels, size) for part in _iterate_answer_parts(response, has_marker))), []
-    )
+    regions = iterate_regions(response, _PEOPLE_FOLLOW, has_marker=has_marker, is_answer=ONE_ARRAY.fullmatch)
+    entries = next(filter(None, (_split_entries(part, labels, size) for part in regions)), [])
     if _name_options(entries, labels):
         return _count_entries(entries, labels, size)
     if entries and all(map(_SHARE.search, entries)):
@@ -105,17 +105,6 @@ def _list_answers_of_people(value: Any) -> list[Any] | None:
         answer_lists = [[inner for key, inner in entry if key.strip().casefold() in _ANSWER_KEYS] for entry in value]
         return [answers[0] for answers in answer_lists] if all(len(answers) == 1 for answers in answer_lists) else None
     return None
-
-
-def _iterate_answer_parts(response: str, has_marker: bool) -> Iterator[str]:
-    """Yield the text after the last marker, then the whole text if the answer needs no marker, or is only a list."""
-    end = 0
-    for marker in _PEOPLE_FOLLOW.finditer(response):
-        end = marker.end()
-    if end:
-        yield response[end:]
-    if not has_marker or (not end and ONE_ARRAY.fullmatch(response)):
-        yield response
 
 
 def _split_entries(part: str, labels: Labels, size: int | None) -> list[str]:
@@ -257,7 +246,7 @@ def split_by_question(text: str, size: int, *, has_marker: bool = False) -> Part
     A question with several texts was answered more than once. Number 0 means that the response does not count from 1.
     """
     outside = strip_thinking(text)[-LOOK_BACK_FAR:]
-    for region in _iterate_regions(outside, has_marker):
+    for region in iterate_regions(outside, _ANSWERS_FOLLOW, has_marker=has_marker, is_answer=_is_json):
         parts = (
             _split_objects(region)
             or _split_lines(region, _HEADER)
@@ -269,15 +258,8 @@ def split_by_question(text: str, size: int, *, has_marker: bool = False) -> Part
     return {}
 
 
-def _iterate_regions(text: str, has_marker: bool) -> Iterator[str]:
-    """Yield the text after the last marker, then the whole if the answer needs no marker or is only JSON."""
-    end = 0
-    for marker in _ANSWERS_FOLLOW.finditer(text):
-        end = marker.end()
-    if end:
-        yield text[end:]
-    if not has_marker or (not end and decode_json(strip_fence(text)) is not None):
-        yield text
+def _is_json(text: str) -> bool:
+    return decode_json(strip_fence(text)) is not None
 
 
 def _split_objects(text: str) -> Parts:
