@@ -38,17 +38,10 @@ _SUMS_UP = re.compile(
     re.IGNORECASE,
 )
 """Columns over several segments, as they are published (Norther Europe, Souther Asia), and those of a questionnaire's branches."""
-_ABOUT_OPEN_ANSWERS = (
-    "OriginalResponse",
-    "Star",
-    "Categories",
-    "Sentiment",
-    "Submitted By",
-    "Language",
-    "Sample ID",
-    "Participant ID",
-)
-_DESCRIPTIVE = {*REQUIRED, *_ABOUT_OPEN_ANSWERS, "All"}
+_DESCRIPTIVE = {
+    *(*REQUIRED, "All", "OriginalResponse", "Star", "Categories", "Sentiment"),
+    *("Submitted By", "Language", "Sample ID", "Participant ID"),
+}
 
 
 class GlobalDialogues:

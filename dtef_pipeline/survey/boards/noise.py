@@ -40,15 +40,8 @@ from dtef_pipeline.survey.tables import DISTANCES
 REPLICATES = 20
 """Samples per pair. Their deviations are pooled over pairs, so that 20 are enough for hundreds of pairs."""
 SAMPLE_COLUMNS = (
-    *KEYS.pair,
-    "attribute",
-    "scale",
-    "dont_know",
-    "positions",
-    "observed",
-    "leave_one_out_marginal",
-    "n",
-    "n_effective",
+    *(*KEYS.pair, "attribute", "scale", "dont_know", "positions"),
+    *("observed", "leave_one_out_marginal", "n", "n_effective"),
 )
 """Columns of `survey_responses` that are needed."""
 ANSWER_COLUMNS = (*SAMPLE_COLUMNS, "leave_one_out_n", "population", "population_n")

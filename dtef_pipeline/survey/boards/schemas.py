@@ -209,40 +209,15 @@ ENDS: Mapping[str, tuple[str, str]] = {
     "deviation": ("low", "high"),
 }
 """By column of estimates, the columns with the ends of its interval, which decide how many digits are shown."""
-SHOWN_INTERVALS = (*(("low", "high"), ("segment_sd_low", "segment_sd_high"), ("score_low", "score_high")),)
+SHOWN_INTERVALS = (("low", "high"), ("segment_sd_low", "segment_sd_high"), ("score_low", "score_high"))
 """The ends of the interval that a board shows: the first of these pairs that it has."""
 OWN_INTERVALS: Mapping[str, str] = {"skill_interval": "skill"}
 """Interval columns of another estimate than the board's main one, and the column of that estimate."""
 FIRST_OUT = (
-    *(
-        *OWN_INTERVALS,
-        "question_id",
-        "parsed_score",
-        "effect_size",
-        "slope",
-        "segment_sd_expected",
-        "segment_sd",
-        "n_draws",
-        "worth",
-    ),
-    *("parse_rate", "n_questions", "n_batteries", "n_segments", "note", "consistency_note"),
-    *(
-        "n_pairs",
-        "n_cells",
-        "within_sd",
-        "score_at_lowest_context",
-        "score_at_highest_context",
-        "expected",
-        "skill",
-        "adjusted_score",
-        "lowest_segment",
-        "highest_segment",
-        "lowest",
-        "highest",
-        "questions",
-        "parsed_verdict",
-        "interval",
-    ),
+    *(*OWN_INTERVALS, "question_id", "parsed_score", "effect_size", "slope", "segment_sd_expected", "segment_sd", "n_draws"),
+    *("worth", "parse_rate", "n_questions", "n_batteries", "n_segments", "note", "consistency_note", "n_pairs", "n_cells"),
+    *("within_sd", "score_at_lowest_context", "score_at_highest_context", "expected", "skill", "adjusted_score"),
+    *("lowest_segment", "highest_segment", "lowest", "highest", "questions", "parsed_verdict", "interval"),
 )
 """Columns that are hidden first if a table is too wide, in this order."""
 _COMMON_COLUMNS = (
