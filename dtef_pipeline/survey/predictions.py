@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -90,12 +90,20 @@ def build_baseline_rows(
     the options in the survey's order.
     """
     rows = CALLS.keys(prompts, model, draws, snapshot)
+    questions = prompts["question_id"].to_pylist()
+    context = [tuple(question_ids or ()) for question_ids in prompts["context_question_ids"].to_pylist()]
     if model.model in NEIGHBOUR_BASELINES:
-        texts, reasons = _predict_texts_from_neighbours(
-            prompts, survey, model, draws, answers or RoundAnswers.build_arrays(survey)
-        )
+        items = list(zip(questions, context, strict=True))
+        predicted = predict_from_neighbours(model, items, survey, answers or RoundAnswers.build_arrays(survey))
+        distributions = [distribution for distribution in predicted for _ in range(draws)]
     else:
-        texts, reasons = _predict_from_survey(rows, survey, model, previous)
+        by_question = {row["question_id"]: row for row in survey.to_pylist()}
+        distributions = [
+            predict_distribution(model, by_question[question], draw, previous)
+            for question, draw in zip(rows["question_id"].to_pylist(), rows["draw"].to_pylist(), strict=True)
+        ]
+    texts = [None if distribution is None else format_as_response(distribution) for distribution in distributions]
+    reasons = [explain_missing_prediction(model, context=bool(shown)) for shown in context for _ in range(draws)]
     return CALLS.complete_rows(
         rows,
         {
@@ -106,27 +114,6 @@ def build_baseline_rows(
             "cost_usd": [0.0] * len(texts),
         },
     )
-
-
-def _predict_from_survey(
-    rows: pa.Table, survey: pa.Table, model: ModelSpec, previous: Previous
-) -> tuple[list[str | None], Iterable[str]]:
-    by_question = {row["question_id"]: row for row in survey.to_pylist()}
-    items = zip(rows["question_id"].to_pylist(), rows["draw"].to_pylist(), strict=True)
-    distributions = [predict_distribution(model, by_question[question], draw, previous) for question, draw in items]
-    return [None if d is None else format_as_response(d) for d in distributions], [explain_missing_prediction(model)] * len(
-        rows
-    )
-
-
-def _predict_texts_from_neighbours(
-    prompts: pa.Table, survey: pa.Table, model: ModelSpec, draws: int, answers: RoundAnswers
-) -> tuple[list[str | None], Iterable[str]]:
-    context = [tuple(question_ids) for question_ids in prompts["context_question_ids"].to_pylist()]
-    items = list(zip(prompts["question_id"].to_pylist(), context, strict=True))
-    texts = [None if d is None else format_as_response(d) for d in predict_from_neighbours(model, items, survey, answers)]
-    reasons = [explain_missing_prediction(model, context=bool(question_ids)) for question_ids in context]
-    return [text for text in texts for _ in range(draws)], [reason for reason in reasons for _ in range(draws)]
 
 
 # Tokens of a response as models write it, by a rule that errs on the high side: `45.2, ` is up to 5, a letter in quotes 4.
