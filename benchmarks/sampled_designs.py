@@ -23,7 +23,7 @@ from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.boards.comparisons import compare_all_pairs
 from dtef_pipeline.boards.families import BETTER
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.boards.question_links import load_question_clusters
+from dtef_pipeline.survey.answer_scales.batteries import load_question_clusters
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.observations import observe
 from dtef_pipeline.survey.question_draw import (

@@ -14,7 +14,7 @@ from dtef_pipeline.boards.cells import has_table, policy_sql
 from dtef_pipeline.boards.reliability import detectable_difference
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
-from dtef_pipeline.survey.boards.question_links import load_question_clusters
+from dtef_pipeline.survey.answer_scales.batteries import load_question_clusters
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import (

@@ -39,7 +39,7 @@ from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLeve
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
 from dtef_pipeline.survey.boards.survey_subject import SCORED, SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES
+from dtef_pipeline.survey.stages import SURVEY_CALL_TABLES
 
 VERDICTS = ("better", "worse", "equivalent", "undecided")
 _REQUESTS = f"""

@@ -14,6 +14,7 @@ from dtef_pipeline.boards.cells import BoardOptions
 from dtef_pipeline.boards.intervals import Grid, Mask, Measures, NoiseTerm
 from dtef_pipeline.statistics.cluster_robust import Floats
 from dtef_pipeline.statistics.shared_noise import OF_OBSERVED
+from dtef_pipeline.survey.answer_scales.batteries import load_question_clusters
 from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
 from dtef_pipeline.survey.baselines.names import (
     EMPIRICAL_BAYES,
@@ -24,7 +25,6 @@ from dtef_pipeline.survey.baselines.names import (
 )
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.noise import SamplingNoise, estimate_sampling_noise
-from dtef_pipeline.survey.boards.question_links import load_question_clusters
 from dtef_pipeline.survey.boards.schemas import RELIABILITY
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import Sample
