@@ -74,6 +74,12 @@ class JsonText:
     def __init__(self, text: str, where: str) -> None:
         self.text, self.where = text, where
 
+    def make_error(
+        self, problem: str, line: int | None = None, arrived: object = None, allowed: str | None = None
+    ) -> SurveyError:
+        """Return an error of this file."""
+        return SurveyError(problem, where=self.where, line=line, arrived=arrived, allowed=allowed)
+
     @classmethod
     def read_json_text(cls, path: Path) -> JsonText:
         """Read a file, which must be UTF-8."""
@@ -85,23 +91,20 @@ class JsonText:
     def parse_survey_object(self) -> dict[str, Any]:
         """Return the object of the file, which has the three top-level fields."""
         if not self.text.strip():
-            raise SurveyError("the file is empty", where=self.where, allowed=DtefJson.accepts)
+            raise self.make_error("the file is empty", allowed=DtefJson.accepts)
         try:
             data = json.loads(self.text, object_pairs_hook=self._require_unique_names)
         except json.JSONDecodeError as error:
             raise self._make_not_json_error(error) from error
         except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
-            raise SurveyError("not a survey", where=self.where, arrived=str(error), allowed=DtefJson.accepts) from error
+            raise self.make_error("not a survey", arrived=str(error), allowed=DtefJson.accepts) from error
         if not isinstance(data, dict):
             actual = f"a JSON {type(data).__name__}"
-            raise SurveyError("not a survey", where=self.where, arrived=actual, allowed=DtefJson.accepts)
+            raise self.make_error("not a survey", arrived=actual, allowed=DtefJson.accepts)
         if missing := [name for name in _TOP_LEVEL_FIELDS if name not in data]:
             problem = f"not a survey: missing {', '.join(missing)}"
-            raise SurveyError(
-                problem,
-                where=self.where,
-                arrived=f"fields {list_names(data)}",
-                allowed=f"fields {', '.join(_TOP_LEVEL_FIELDS)}",
+            raise self.make_error(
+                problem, arrived=f"fields {list_names(data)}", allowed=f"fields {', '.join(_TOP_LEVEL_FIELDS)}"
             )
         return data
 
@@ -109,17 +112,17 @@ class JsonText:
         """Return the error for invalid JSON. If the text ends too early, it points to the end."""
         text = self.text.rstrip()
         if error.pos < len(text) and not error.msg.startswith("Unterminated string"):
-            return SurveyError("not JSON", where=self.where, line=error.lineno, arrived=error.msg)
+            return self.make_error("not JSON", line=error.lineno, arrived=error.msg)
         line = self._find_line_at(max(len(text) - 1, 0))
         requirement = f"a complete JSON object; the file ends too early, after {format_count(len(text), 'character')}, with {text[-30:]!r}"
-        return SurveyError("not JSON", where=self.where, line=line, arrived=error.msg, allowed=requirement)
+        return self.make_error("not JSON", line=line, arrived=error.msg, allowed=requirement)
 
     def field(self, owner: Mapping[str, Any], name: str, kind: type, subject: str, line: int | None) -> Any:
         """Return `owner[name]`. Raises SurveyError if it is missing or of another type."""
         value = owner.get(name)
         if not isinstance(value, kind):
             problem = f"{name} of {subject} is {'not usable' if name in owner else 'missing'}"
-            raise SurveyError(problem, where=self.where, line=line, arrived=value, allowed=_TYPE_NAMES[kind])
+            raise self.make_error(problem, line=line, arrived=value, allowed=_TYPE_NAMES[kind])
         return value
 
     def find_question(self, question_id: str) -> int | None:
@@ -161,9 +164,7 @@ class JsonText:
             duplicate = next(a for a, b in pairwise(names) if a == b)
             lines = self._key_lines.get(json.dumps(duplicate, ensure_ascii=False), [])
             line = lines[1] if len(lines) == 2 else None
-            raise SurveyError(
-                f"{duplicate!r} occurs twice in one object", where=self.where, line=line, allowed="each id or field once"
-            )
+            raise self.make_error(f"{duplicate!r} occurs twice in one object", line=line, allowed="each id or field once")
         return result
 
 
@@ -179,9 +180,7 @@ def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list
         subject = f"question {question_id}"
         line = source.find_question(question_id)
         if not isinstance(entry, dict):
-            raise SurveyError(
-                f"{subject} is not an object", where=source.where, line=line, arrived=entry, allowed="{text, type, options}"
-            )
+            raise source.make_error(f"{subject} is not an object", line=line, arrived=entry, allowed="{text, type, options}")
         text = clean_lines(source.field(entry, "text", str, subject, line))
         kind = str(entry.get("type", ""))
         if _OTHER_TYPES.search(kind):
@@ -189,9 +188,7 @@ def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list
             continue
         options = source.field(entry, "options", list, subject, line)
         if not all(isinstance(o, str) for o in options):
-            raise SurveyError(
-                f"options of {subject} are not all texts", where=source.where, line=line, arrived=options, allowed="texts"
-            )
+            raise source.make_error(f"options of {subject} are not all texts", line=line, arrived=options, allowed="texts")
         scale_name = entry.get("scale", kind)
         scale = scale_name if scale_name in KINDS else None
         roles, positions = _read_places(source, entry, len(options), subject, line)
@@ -224,7 +221,7 @@ def _read_places(
                 f"{name} of {subject} does not have one value per option",
                 f"{format_count(k, 'value')}, with null for a missing one",
             )
-            raise SurveyError(problem, where=source.where, line=line, arrived=values, allowed=requirement)
+            raise source.make_error(problem, line=line, arrived=values, allowed=requirement)
         lists[name] = values
     roles = tuple(parse_role(value, where=source.where, line=line) for value in lists["role"])
     return roles, tuple(parse_position(value, where=source.where, line=line) for value in lists["position"])
@@ -238,18 +235,13 @@ def _read_segments(source: JsonText, data: Mapping[str, Any], keys: set[str]) ->
     ids: set[str] = set()
     for entry in source.field(data, "segments", list, "the survey", None):
         if not isinstance(entry, dict):
-            raise SurveyError(
-                "a segment is not an object",
-                where=source.where,
-                arrived=entry,
-                allowed="{id, attributes, sampleSize, responses}",
+            raise source.make_error(
+                "a segment is not an object", arrived=entry, allowed="{id, attributes, sampleSize, responses}"
             )
         segment_id = source.field(entry, "id", str, f"segment {len(segments) + 1}", None)
         line = source.find_segment(segment_id)
         if segment_id in ids:
-            raise SurveyError(
-                f"duplicate segment id {segment_id!r}", where=source.where, line=line, allowed="each segment once"
-            )
+            raise source.make_error(f"duplicate segment id {segment_id!r}", line=line, allowed="each segment once")
         ids.add(segment_id)
         group = _read_segment(source, entry, segment_id, line)
         segments.append(group)
@@ -264,9 +256,7 @@ def _read_segment(source: JsonText, entry: Mapping[str, Any], segment_id: str, l
     attributes = entry.get("attributes")
     if not isinstance(attributes, dict) or not attributes or not all(isinstance(v, str) for v in attributes.values()):
         requirement = "an object with at least one attribute and its text"
-        raise SurveyError(
-            f"attributes of {subject} are not usable", where=source.where, line=line, arrived=attributes, allowed=requirement
-        )
+        raise source.make_error(f"attributes of {subject} are not usable", line=line, arrived=attributes, allowed=requirement)
     n = _count(source, entry.get("sampleSize"), f"sampleSize of {subject}", line)
     group = segment(attributes, n, where=source.where, line=None)
     return replace(group, n_effective=_read_effective_size(source, entry, subject, line))
@@ -280,18 +270,14 @@ def _iterate_json_answers(
         line = next(lines, None)
         subject = f"a response of segment {group.key}"
         if not isinstance(response, dict):
-            raise SurveyError(
-                f"{subject} is not an object", where=source.where, arrived=response, allowed="{questionId, distribution}"
-            )
+            raise source.make_error(f"{subject} is not an object", arrived=response, allowed="{questionId, distribution}")
         question_id = source.field(response, "questionId", str, subject, line)
         if question_id not in entries:
             problem = f"{subject} to an unknown question"
-            raise SurveyError(
-                problem, where=source.where, line=line, arrived=question_id, allowed=f"ids of questions: {list_names(entries)}"
-            )
+            raise source.make_error(problem, line=line, arrived=question_id, allowed=f"ids of questions: {list_names(entries)}")
         if question_id in question_ids:
             problem = f"two responses of segment {group.key} to question {question_id}"
-            raise SurveyError(problem, where=source.where, line=line, allowed="one response per segment and question")
+            raise source.make_error(problem, line=line, allowed="one response per segment and question")
         question_ids.add(question_id)
         distribution = source.field(response, "distribution", list, f"{subject} to {question_id}", line)
         n = _count(source, response.get("n", response.get("sampleSize")), f"n of {subject} to {question_id}", line)
@@ -312,7 +298,7 @@ def _read_effective_size(source: JsonText, entry: Mapping[str, Any], subject: st
     size = parse_effective_size(value)
     if value is not None and size is None:
         problem = f"n_effective of {subject} is not a number of respondents"
-        raise SurveyError(problem, where=source.where, line=line, arrived=value, allowed="a number above 0")
+        raise source.make_error(problem, line=line, arrived=value, allowed="a number above 0")
     return size
 
 
@@ -322,7 +308,5 @@ def _count(source: JsonText, value: object, subject: str, line: int | None) -> i
     count = parse_people_count(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
     if count is None:
         requirement = "a whole number >= 0"
-        raise SurveyError(
-            f"{subject} is not a number of respondents", where=source.where, line=line, arrived=value, allowed=requirement
-        )
+        raise source.make_error(f"{subject} is not a number of respondents", line=line, arrived=value, allowed=requirement)
     return count

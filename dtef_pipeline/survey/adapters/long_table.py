@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 from pyarrow import ArrowException
@@ -153,6 +153,11 @@ class _Round:
         self.segments: dict[str, Segment] = {}
         self.cells: dict[tuple[str, str], OptionCells] = {}
 
+    def _make_error(
+        self, problem: str, line: int, arrived: object = None, allowed: str | list[Any] | None = None
+    ) -> SurveyError:
+        return SurveyError(problem, where=self.where, line=line, arrived=arrived, allowed=allowed)
+
     def add(self, row: Row, line: int) -> None:
         """Add a row. Raises SurveyError if it contradicts an earlier one."""
         question_id = self._add_question(row, line)
@@ -162,11 +167,11 @@ class _Round:
         cells = self.cells.setdefault((key, question_id), OptionCells(line, n, effective))
         if option in cells.shares:
             problem = f"segment {key}, question {question_id}, option {row['option']!r} occurs twice, first at line {cells.lines[option]}"
-            raise SurveyError(problem, where=self.where, line=line, allowed="one row per segment, question and option")
+            raise self._make_error(problem, line=line, allowed="one row per segment, question and option")
         for column, first, now in (("n", cells.n, n), ("n_effective", cells.n_effective, effective)):
             if first != now:
                 problem = f"{column} of segment {key} and question {question_id} differs from line {cells.line}"
-                raise SurveyError(problem, where=self.where, line=line, arrived=row[column], allowed=[first])
+                raise self._make_error(problem, line=line, arrived=row[column], allowed=[first])
         cells.lines[option] = line
         cells.counted = "count" in row
         cells.shares[option] = parse_weighted_count(row["count"]) if "count" in row else parse_percentage(row["percent"])
@@ -204,26 +209,22 @@ class _Round:
         question_id = clean(row.get("question_id", "")) or text
         scale = normalize_text(row.get("scale", ""))
         if scale not in ("", *KINDS):
-            raise SurveyError(
-                "unknown scale", where=self.where, line=line, arrived=row["scale"], allowed=f"{', '.join(KINDS)}, or blank"
-            )
+            raise self._make_error("unknown scale", line=line, arrived=row["scale"], allowed=f"{', '.join(KINDS)}, or blank")
         entry = self.questions.setdefault(question_id, _Question(text, line, scale, clean(row.get("battery", ""))))
         for column, first, now in (("scale", entry.scale, scale), ("battery", entry.battery, clean(row.get("battery", "")))):
             if first != now:
                 problem = f"{column} of question {question_id} differs from line {entry.line}"
-                raise SurveyError(problem, where=self.where, line=line, arrived=row[column], allowed=[first or "a blank"])
+                raise self._make_error(problem, line=line, arrived=row[column], allowed=[first or "a blank"])
         if normalize_text(entry.text) != normalize_text(text):
             problem = f"question id {question_id} has another text at line {entry.line}"
-            raise SurveyError(problem, where=self.where, line=line, arrived=text, allowed=[entry.text])
+            raise self._make_error(problem, line=line, arrived=text, allowed=[entry.text])
         return question_id
 
     def _add_option(self, row: Row, line: int, question_id: str) -> str:
         text = _require_cell(row, "option", self.where, line)
         order = parse_percentage(row.get("option_order", ""))
         if isinstance(order, Unreadable):
-            raise SurveyError(
-                "option_order is not a number", where=self.where, line=line, arrived=order, allowed="a number, or blank"
-            )
+            raise self._make_error("option_order is not a number", line=line, arrived=order, allowed="a number, or blank")
         options = self.questions[question_id].options
         place = float(len(options)) if order is None else order
         role = parse_role(row.get("role"), where=self.where, line=line)
@@ -232,9 +233,7 @@ class _Round:
         for column, first, now in (("role", option.role, role), ("position", option.position, position)):
             if first != now:
                 problem = f"{column} of option {text!r} of question {question_id} differs from line {option.line}"
-                raise SurveyError(
-                    problem, where=self.where, line=line, arrived=row[column], allowed=["a blank" if first is None else first]
-                )
+                raise self._make_error(problem, line=line, arrived=row[column], allowed=["a blank" if first is None else first])
         return normalize_text(text)
 
     def _add_segment(self, row: Row, line: int) -> str:
@@ -247,16 +246,14 @@ class _Round:
         old_segment = self.segments.setdefault(new_segment.key, new_segment)
         if normalize_text(old_segment.value) != normalize_text(new_segment.value):
             problem = f"two segments have the same key {new_segment.key!r}"
-            raise SurveyError(problem, where=self.where, line=line, arrived=new_segment.value, allowed=[old_segment.value])
+            raise self._make_error(problem, line=line, arrived=new_segment.value, allowed=[old_segment.value])
         return new_segment.key
 
     def _parse_n(self, row: Row, line: int) -> int | None:
         cell = row.get("n", "").strip()
         n = parse_whole_count(cell)
         if cell and n is None:
-            raise SurveyError(
-                "n is not a number of respondents", where=self.where, line=line, arrived=cell, allowed="a whole number >= 0"
-            )
+            raise self._make_error("n is not a number of respondents", line=line, arrived=cell, allowed="a whole number >= 0")
         return n
 
     def _parse_effective_n(self, row: Row, line: int) -> float | None:
@@ -264,8 +261,8 @@ class _Round:
         size = parse_effective_size(parse_weighted_count(cell))
         if size is not None or not cell.strip():
             return size
-        raise SurveyError(
-            "n_effective is not a number of respondents", where=self.where, line=line, arrived=cell, allowed="a number above 0"
+        raise self._make_error(
+            "n_effective is not a number of respondents", line=line, arrived=cell, allowed="a number above 0"
         )
 
     def _build_question(self, question_id: str, draft: _Question) -> Question:
