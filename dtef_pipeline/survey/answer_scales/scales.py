@@ -355,12 +355,12 @@ _LONGEST_OPTION = 300
 
 
 class _Verdict(NamedTuple):
-    """Kind, reason, the options (k,) off the scale, and the positions of the others, or None for 1, 2, ..."""
+    """Kind, reason, the positions of the options on the scale, or None for 1, 2, ..., and the options (k,) off the scale."""
 
     kind: Kind
     reason: str
-    off: tuple[bool, ...]
     places: tuple[float, ...] | None = None
+    off: tuple[bool, ...] = ()
 
     @property
     def positions(self) -> tuple[float | None, ...]:
@@ -385,7 +385,7 @@ def detect_scale(
     option_roles = tuple(roles) or (None,) * len(options)
     is_stated = any(place is not None for place in positions)
     verdict = _judge_positions(positions) if is_stated else _judge_options(texts, option_roles, stated_kind == "ordinal")
-    kind, reason, mask, _ = verdict
+    kind, reason, _, mask = verdict
     aside = ", ".join(
         f"{o!r} ({role})" if role else repr(o) for o, role, is_off in zip(options, option_roles, mask, strict=True) if is_off
     )
@@ -400,8 +400,8 @@ def _judge_positions(positions: Sequence[float | None]) -> _Verdict:
     mask = tuple(place is None for place in positions)
     places = tuple(place for place in positions if place is not None)
     if len(set(places)) < 2:
-        return _Verdict("nominal", "positions stated by the survey, all of them the same", mask)
-    return _Verdict("ordinal", "positions stated by the survey", mask, places)
+        return _Verdict("nominal", "positions stated by the survey, all of them the same", off=mask)
+    return _Verdict("ordinal", "positions stated by the survey", places, mask)
 
 
 def _judge_options(options: Sequence[str], roles: Sequence[Role | None], is_ordinal: bool) -> _Verdict:
@@ -418,8 +418,8 @@ def _judge_options(options: Sequence[str], roles: Sequence[Role | None], is_ordi
         if marks == degrees != mask and result.kind == "nominal":
             result = _judge(_strip_shared_bottom(answers, [was for was, is_off in zip(mask, marks, strict=True) if not is_off]))
         if result.kind == "ordinal" or (is_ordinal and marks == degrees != mask):
-            return _Verdict(result.kind, result.reason, marks, result.places)
-    return _judge_without_unconcerned(texts, mask, keep) or _Verdict("nominal", result.reason, mask)
+            return result._replace(off=marks)
+    return _judge_without_unconcerned(texts, mask, keep) or _Verdict("nominal", result.reason, off=mask)
 
 
 _NEUTRAL = "neutral"
@@ -467,33 +467,25 @@ def _judge_without_unconcerned(texts: Sequence[str], mask: tuple[bool, ...], kee
         result = _judge([t for t, is_off in zip(texts, marks, strict=True) if not is_off])
         # "I do not drink" beside daily and weekly is never: a place on the scale, and nothing to set aside.
         if result.kind == "ordinal" and not (pattern is _DOES_NOT and result.reason.startswith(_TIMES_COUNTED)):
-            return _Verdict(result.kind, result.reason, marks, result.places)
+            return result._replace(off=marks)
     return None
 
 
-class _WordVerdict(NamedTuple):
-    """The verdict by the words of the options on the scale. `places` are their positions, or None for 1, 2, ..."""
-
-    kind: Kind
-    reason: str
-    places: tuple[float, ...] | None = None
-
-
-def _judge(texts: list[str]) -> _WordVerdict:
+def _judge(texts: list[str]) -> _Verdict:
     if len(texts) < 2:
-        return _WordVerdict("nominal", "fewer than two options on a scale")
+        return _Verdict("nominal", "fewer than two options on a scale")
     heads = [_extract_head(t) for t in texts]
     if len(set(heads)) < len(heads):  # `Yes - some difficulty`, `Leave - favor strongly`
         heads = [_extract_head(re.sub(r"\s?[–—-]\s", " ", re.sub(r"^(?:yes|no)\s[–—-]\s", "", t))) for t in texts]
     if set(heads) <= {"yes", "no"}:
-        return _WordVerdict("nominal", "yes or no: nothing between")
+        return _Verdict("nominal", "yes or no: nothing between")
     name = find_scale_family(heads)
     if name:
-        return _WordVerdict("ordinal", f"{name}, in order")
-    return _judge_middle_last(heads) or _WordVerdict("nominal", "no known scale in order")
+        return _Verdict("ordinal", f"{name}, in order")
+    return _judge_middle_last(heads) or _Verdict("nominal", "no known scale in order")
 
 
-def _judge_middle_last(heads: Sequence[str]) -> _WordVerdict | None:
+def _judge_middle_last(heads: Sequence[str]) -> _Verdict | None:
     """Return the verdict on a scale whose middle is listed last: `Too much`, `Not enough`, `About right`."""
     *ends, middle = heads
     half = len(ends) // 2
@@ -504,7 +496,7 @@ def _judge_middle_last(heads: Sequence[str]) -> _WordVerdict | None:
     else:
         name = find_pole_family(ends) or find_pole_family(remove_shared_words(heads)[:-1])
     places = (*map(float, range(1, len(ends) + 1)), half + 0.5)
-    return _WordVerdict("ordinal", f"{name}, the middle listed last", places) if name else None
+    return _Verdict("ordinal", f"{name}, the middle listed last", places) if name else None
 
 
 def _extract_head(text: str) -> str:
