@@ -7,12 +7,12 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.survey.model import Finding, Survey, Unreadable
-from dtef_pipeline.survey.validation import list_names
+from dtef_pipeline.survey.validation import list_names, require_questions
 from dtef_pipeline.text.number_words import format_count, list_first_names
 from dtef_pipeline.text.shortening import shorten_to_line
 
@@ -161,6 +161,10 @@ _WHAT_TO_DO = {
     f"{ALLOWANCES[MISSING_ATTRIBUTES]}",
 }
 
+_CUT = (
+    f"In segments with most of the respondents the percentages of these questions sum to less than {100 - SUM_TOLERANCE:g} %, "
+    "so options are missing"
+)
 _STORED_WITHOUT = "the round is stored without these segments"
 NEXT_STEPS = {
     "lost-column": f"{_STORED_WITHOUT}: add their columns and ingest again",
@@ -172,25 +176,26 @@ NEXT_STEPS = {
 
 
 def require_whole_survey(survey: Survey, allowances: Collection[str] = ()) -> Survey:
-    """Return the survey without the questions that lack options, and with warnings about allowed missing parts.
+    """Return the survey without the questions that lack options or have only one, and with warnings about allowed missing parts.
 
-    `allowances`: codes of `ALLOWANCES`. Raises SurveyError for missing parts that are not allowed.
+    `allowances`: codes of `ALLOWANCES`. Raises SurveyError for missing parts that are not allowed, and if no question is left.
     """
     findings = []
-    cut = _find_cut_questions(survey)
-    for finding in (*survey.findings, *_report_incomplete_questions(survey, cut)):
+    cut, single = _find_cut_questions(survey), {q.id for q in survey.questions if len(q.options) < 2}
+    for finding in (*survey.findings, *_report_incomplete_questions(survey, cut, single)):
         if finding.code not in ALLOWANCES:
             findings.append(finding)
         elif finding.code in allowances:
             findings.append(replace(finding, level="warning"))
         else:
             raise SurveyError(_describe_finding(survey, finding), where=survey.path)
-    questions = tuple(q for q in survey.questions if q.id not in cut)
-    answers = tuple(a for a in survey.answers if a.question_id not in cut)
+    questions = tuple(q for q in survey.questions if q.id not in cut | single)
+    answers = tuple(a for a in survey.answers if a.question_id not in cut | single)
+    require_questions(questions, where=survey.path)
     return replace(survey, questions=questions, answers=answers, findings=tuple(findings))
 
 
-def is_lacking_options(distributions: Iterable[tuple[Percentages, int | None]]) -> bool:
+def _is_lacking_options(distributions: Iterable[tuple[Percentages, int | None]]) -> bool:
     """Return whether the rows of some options are missing, by the percentages and the respondents of each segment.
 
     Then the percentages of segments with most of the respondents sum to less than 100, and none to more. Segments in which nobody chose the
@@ -198,22 +203,9 @@ def is_lacking_options(distributions: Iterable[tuple[Percentages, int | None]]) 
     """
     pairs = [(shares, 1 if n is None else n) for shares, n in distributions if is_readable(shares) and not is_fractions(shares)]
     tolerance = sum_tolerance(shares for shares, _ in pairs)
-    sums = [(_sum(shares), n) for shares, n in pairs]
+    sums = [(sum(_list_numbers(shares)), n) for shares, n in pairs]
     short = sum(n for total, n in sums if 0 < total < 100 - tolerance)
     return 2 * short > sum(n for total, n in sums if total > 0) and all(total <= 100 + tolerance for total, _ in sums)
-
-
-def report_cut_questions(texts: Iterable[str]) -> Finding:
-    """Return the finding on questions lacking options."""
-    message = (
-        f"In segments with most of the respondents the percentages of these questions sum to less than {100 - SUM_TOLERANCE:g} %, "
-        "so options are missing"
-    )
-    return Finding("error", MISSING_QUESTIONS, message, tuple(texts))
-
-
-def _sum(shares: Percentages) -> float:
-    return sum(p for p in shares if isinstance(p, float | int))
 
 
 def _find_cut_questions(survey: Survey) -> set[str]:
@@ -225,21 +217,29 @@ def _find_cut_questions(survey: Survey) -> set[str]:
     sizes = {s.key: s.n for s in survey.segments}
     for answer in survey.answers:
         answers[answer.question_id].append((answer.percentages, sizes[answer.segment] if answer.n is None else answer.n))
-    cut = {question_id for question_id, question_answers in answers.items() if is_lacking_options(question_answers)}
+    cut = {question_id for question_id, question_answers in answers.items() if _is_lacking_options(question_answers)}
     return cut if len(cut) < len(answers) or any(_is_whole(shares) for row in answers.values() for shares, _ in row) else set()
 
 
 def _is_whole(shares: Percentages) -> bool:
-    return is_readable(shares) and _sum(shares) >= 100 - sum_tolerance([shares])
+    return is_readable(shares) and sum(_list_numbers(shares)) >= 100 - sum_tolerance([shares])
 
 
-def _report_incomplete_questions(survey: Survey, cut: Collection[str]) -> list[Finding]:
-    """Return findings on questions that nobody answers, and on those with the ids `cut`."""
-    answered_ids = {answer.question_id for answer in survey.answers}
-    texts = tuple(q.text for q in survey.questions if q.id not in answered_ids)
+def _report_incomplete_questions(survey: Survey, cut: Set[str], single: Set[str]) -> list[Finding]:
+    """Return findings on questions that nobody answers, and on those with the ids `cut` (lacking options) and `single` (one option)."""
+    answered = {answer.question_id for answer in survey.answers}
     findings = [
-        Finding("error", MISSING_QUESTIONS, "No segment has an answer to these questions", texts),
-        report_cut_questions(q.text for q in survey.questions if q.id in cut),
+        Finding(level, code, message, tuple(q.text for q in survey.questions if q.id in ids))
+        for level, code, message, ids in (
+            (
+                "error",
+                MISSING_QUESTIONS,
+                "No segment has an answer to these questions",
+                {q.id for q in survey.questions} - answered - single,
+            ),
+            ("error", MISSING_QUESTIONS, _CUT, cut),
+            ("warning", "single-option-question", "A question with only one option cannot be predicted.", single - cut),
+        )
     ]
     return [finding for finding in findings if finding.items]
 

@@ -172,9 +172,8 @@ _TYPE_NAMES: dict[type, str] = {str: "a text", dict: "an object", list: "a list"
 
 
 def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list[Question], list[Finding]]:
-    """Return the questions in file order, without other types and one-option questions, and findings on these."""
+    """Return the questions in file order, without other types, and findings on these."""
     questions: list[Question] = []
-    single: list[Question] = []
     other_types: list[str] = []
     for question_id, entry in raw.items():
         subject = f"question {question_id}"
@@ -196,17 +195,9 @@ def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list
         question = Question(question_id, text, tuple(map(clean, options)), scale, battery, roles=roles, positions=positions)
         check_question(question, where=source.where, line=line)
         check_places(question, [line] * len(options), where=source.where)
-        (questions if len(options) > 1 else single).append(question)
-    findings = [
-        Finding("info", "question-type", "Only single-select questions are used.", tuple(other_types)),
-        Finding(
-            "warning",
-            "single-option-question",
-            "A question with only one option cannot be predicted.",
-            tuple(q.text for q in single),
-        ),
-    ]
-    return questions, [f for f in findings if f.items]
+        questions.append(question)
+    finding = Finding("info", "question-type", "Only single-select questions are used.", tuple(other_types))
+    return questions, [finding] if other_types else []
 
 
 def _read_places(

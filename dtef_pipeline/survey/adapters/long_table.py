@@ -22,7 +22,7 @@ from dtef_pipeline.survey.adapters.text_files import detect_other_separator, ope
 from dtef_pipeline.survey.answer_scales.non_answers import OPTION_ROLES, Role
 from dtef_pipeline.survey.answer_scales.scales import KINDS
 from dtef_pipeline.survey.attributes import canonical, classify_groups, clean, find_candidates, make_segment_key, segment
-from dtef_pipeline.survey.completeness import MISSING_QUESTIONS, is_lacking_options, report_cut_questions
+from dtef_pipeline.survey.completeness import MISSING_QUESTIONS
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.validation import (
     check_places,
@@ -57,7 +57,6 @@ LONG_COLUMNS = {
     "battery": "optional: the question's battery (block), the same in all rows of a question; blank: derived by rule",
 }
 _REQUIRED_COLUMNS = ("round", "question", "option", "attribute", "value")
-_ONE_OPTION = "A question with only one option cannot be predicted."
 _TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
 
 Row = Mapping[str, str]
@@ -178,27 +177,14 @@ class _Round:
 
     def build_survey(self) -> Survey:
         questions = {q_id: self._build_question(q_id, q) for q_id, q in self.questions.items()}
-        lone = {q_id: q.text for q_id, q in questions.items() if len(q.options) < 2}
-        shares = {q_id: [(c.readable, c.n) for (_, question), c in self.cells.items() if question == q_id] for q_id in lone}
-        cut = {q_id: text for q_id, text in lone.items() if is_lacking_options(shares[q_id])}
-        findings = [
-            Finding(
-                "warning", "single-option-question", _ONE_OPTION, tuple(text for q_id, text in lone.items() if q_id not in cut)
-            ),
-            report_cut_questions(cut.values()),
-            *count_findings(self.cells, weighted=self._is_weighted),
-        ]
-        answers = [
-            self._build_answer(key, questions[q_id], c)
-            for (key, q_id), c in self.cells.items()
-            if len(questions[q_id].options) > 1
-        ]
+        findings = count_findings(self.cells, weighted=self._is_weighted)
+        answers = [self._build_answer(key, questions[q_id], c) for (key, q_id), c in self.cells.items()]
         return Survey(
             round=self.name,
             name=self.name,
             adapter=LongTable.name,
             path=self.where,
-            questions=tuple(q for q in questions.values() if len(q.options) > 1),
+            questions=tuple(questions.values()),
             segments=tuple(self.segments.values()),
             answers=tuple(answers),
             findings=tuple(f for f in findings if f.items),
@@ -283,7 +269,8 @@ class _Round:
         total, n = cells.total, cells.n
         if total is not None:
             base = total
-            if n is not None and not self._is_weighted and (total > n or len(cells.shares) < len(question.options)):
+            is_incomplete = len(cells.shares) < max(len(question.options), 2)
+            if n is not None and not self._is_weighted and (total > n or is_incomplete):
                 base = n
             shares = [100 * s / base if base and isinstance(s, float) else 0.0 for s in shares]
             n = n if self._is_weighted else int(base)
@@ -320,13 +307,6 @@ class OptionCells:
     def fault_line(self) -> int:
         """The line of the first cell without a number, or of the first row if all have one."""
         return next((self.lines[option] for option, share in self.shares.items() if not isinstance(share, float)), self.line)
-
-    @property
-    def readable(self) -> tuple[float | Unreadable | None, ...]:
-        """The percentages; counts are divided by n, or None without n."""
-        if not self.counted:
-            return tuple(self.shares.values())
-        return tuple(100 * s / self.n if isinstance(s, float | int) and self.n else None for s in self.shares.values())
 
     @property
     def counts(self) -> list[float]:

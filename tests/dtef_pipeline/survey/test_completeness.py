@@ -95,6 +95,7 @@ def test_attributes_that_the_guide_asks_for_and_no_column_has_stop_a_round(round
     assert require_whole_survey(survey, ALLOWANCES)
 
 
+ASKED = (("Good?", "A", 50), ("Good?", "B", 50))
 LONG = ["round", "question", "option", "attribute", "value", "percent", "n"]
 
 
@@ -123,6 +124,20 @@ def test_options_are_missing_where_segments_with_most_respondents_fall_short(
         assert ([q.text for q in left.questions], {a.question_id for a in left.answers}) == (["Good?"], {"Good?"})
     else:
         assert len(require_whole_survey(survey).questions) == 2
+
+
+@pytest.mark.parametrize("column", ["percent", "count"])
+def test_a_question_with_one_option_is_left_out_or_has_lost_the_others(
+    tmp_path: Path, write_csv: WriteCsv, column: str
+) -> None:
+    def read(share: int) -> Survey:
+        rows = [["S9", question, o, "country", "India", n, 100] for question, o, n in (*ASKED, ("Sure?", "Yes", share))]
+        return read_survey(write_csv(tmp_path / "long.csv", [[*LONG[:5], column, "n"], *rows]))
+
+    left = require_whole_survey(read(100))
+    assert ([q.text for q in left.questions], {a.question_id for a in left.answers}) == (["Good?"], {"Good?"})
+    assert [(f.code, f.items) for f in left.findings] == [("single-option-question", ("Sure?",))]
+    assert "options are missing: 1 question: Sure?" in refused(read(60))
 
 
 @pytest.mark.parametrize("lost", [0, 1, 2])
