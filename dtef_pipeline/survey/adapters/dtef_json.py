@@ -256,7 +256,6 @@ def _read_segment(source: JsonText, entry: Mapping[str, Any], segment_id: str, l
 def _iterate_json_answers(
     source: JsonText, entry: Mapping[str, Any], group: Segment, entries: Mapping[str, object], lines: Iterator[int]
 ) -> Iterator[Answer]:
-    question_ids: set[str] = set()
     for response in source.field(entry, "responses", list, f"segment {group.key}", None):
         line = next(lines, None)
         subject = f"a response of segment {group.key}"
@@ -266,10 +265,6 @@ def _iterate_json_answers(
         if question_id not in entries:
             problem = f"{subject} to an unknown question"
             raise source.make_error(problem, line=line, arrived=question_id, allowed=f"ids of questions: {list_names(entries)}")
-        if question_id in question_ids:
-            problem = f"two responses of segment {group.key} to question {question_id}"
-            raise source.make_error(problem, line=line, allowed="one response per segment and question")
-        question_ids.add(question_id)
         distribution = source.field(response, "distribution", list, f"{subject} to {question_id}", line)
         n = _count(source, response.get("n", response.get("sampleSize")), f"n of {subject} to {question_id}", line)
         effective = _read_effective_size(source, response, f"{subject} to {question_id}", line)
