@@ -24,10 +24,10 @@ from dtef_pipeline.survey.validation import (
     check_question,
     find_round_name,
     list_names,
-    parse_effective_size,
-    parse_people_count,
+    parse_effective_respondents,
     parse_percentage,
     parse_position,
+    parse_respondents,
     parse_role,
     require_questions,
 )
@@ -248,9 +248,13 @@ def _read_segment(source: JsonText, entry: Mapping[str, Any], segment_id: str, l
     if not isinstance(attributes, dict) or not attributes or not all(isinstance(v, str) for v in attributes.values()):
         requirement = "an object with at least one attribute and its text"
         raise source.make_error(f"attributes of {subject} are not usable", line=line, arrived=attributes, allowed=requirement)
-    n = _count(source, entry.get("sampleSize"), f"sampleSize of {subject}", line)
+    n = parse_respondents(entry.get("sampleSize"), f"sampleSize of {subject}", where=source.where, line=line)
     group = segment(attributes, n, where=source.where, line=None)
-    return replace(group, n_effective=_read_effective_size(source, entry, subject, line))
+    effective = entry.get("n_effective")
+    return replace(
+        group,
+        n_effective=parse_effective_respondents(effective, f"n_effective of {subject}", where=source.where, line=line),
+    )
 
 
 def _iterate_json_answers(
@@ -266,8 +270,10 @@ def _iterate_json_answers(
             problem = f"{subject} to an unknown question"
             raise source.make_error(problem, line=line, arrived=question_id, allowed=f"ids of questions: {list_names(entries)}")
         distribution = source.field(response, "distribution", list, f"{subject} to {question_id}", line)
-        n = _count(source, response.get("n", response.get("sampleSize")), f"n of {subject} to {question_id}", line)
-        effective = _read_effective_size(source, response, f"{subject} to {question_id}", line)
+        n, effective = response.get("n", response.get("sampleSize")), response.get("n_effective")
+        subject = f"{subject} to {question_id}"
+        n = parse_respondents(n, f"n of {subject}", where=source.where, line=line)
+        effective = parse_effective_respondents(effective, f"n_effective of {subject}", where=source.where, line=line)
         yield Answer(group.key, question_id, tuple(map(_read_json_percentage, distribution)), n, source.where, line, effective)
 
 
@@ -277,22 +283,3 @@ def _read_json_percentage(value: object) -> float | Unreadable | None:
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return None if value is None else float(value)
     return Unreadable(json.dumps(value))
-
-
-def _read_effective_size(source: JsonText, entry: Mapping[str, Any], subject: str, line: int | None) -> float | None:
-    value = entry.get("n_effective")
-    size = parse_effective_size(value)
-    if value is not None and size is None:
-        problem = f"n_effective of {subject} is not a number of respondents"
-        raise source.make_error(problem, line=line, arrived=value, allowed="a number above 0")
-    return size
-
-
-def _count(source: JsonText, value: object, subject: str, line: int | None) -> int | None:
-    if value is None:
-        return None
-    count = parse_people_count(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-    if count is None:
-        requirement = "a whole number >= 0"
-        raise source.make_error(f"{subject} is not a number of respondents", line=line, arrived=value, allowed=requirement)
-    return count

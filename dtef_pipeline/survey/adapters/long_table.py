@@ -28,12 +28,12 @@ from dtef_pipeline.survey.validation import (
     check_places,
     check_question,
     make_round_id,
-    parse_effective_size,
+    parse_effective_respondents,
     parse_percentage,
     parse_position,
+    parse_respondents,
     parse_role,
     parse_weighted_count,
-    parse_whole_count,
     require_columns,
 )
 from dtef_pipeline.text.number_words import format_count
@@ -162,7 +162,8 @@ class _Round:
         question_id = self._add_question(row, line)
         option = self._add_option(row, line, question_id)
         key = self._add_segment(row, line)
-        n, effective = self._parse_n(row, line), self._parse_effective_n(row, line)
+        n = parse_respondents(row.get("n"), "n", where=self.where, line=line)
+        effective = parse_effective_respondents(row.get("n_effective"), "n_effective", where=self.where, line=line)
         cells = self.cells.setdefault((key, question_id), OptionCells(line, n, effective))
         if option in cells.shares:
             problem = f"segment {key}, question {question_id}, option {row['option']!r} occurs twice, first at line {cells.lines[option]}"
@@ -234,22 +235,6 @@ class _Round:
             problem = f"two segments have the same key {new_segment.key!r}"
             raise self._make_error(problem, line=line, arrived=new_segment.value, allowed=[old_segment.value])
         return new_segment.key
-
-    def _parse_n(self, row: Row, line: int) -> int | None:
-        cell = row.get("n", "").strip()
-        n = parse_whole_count(cell)
-        if cell and n is None:
-            raise self._make_error("n is not a number of respondents", line=line, arrived=cell, allowed="a whole number >= 0")
-        return n
-
-    def _parse_effective_n(self, row: Row, line: int) -> float | None:
-        cell = row.get("n_effective", "")
-        size = parse_effective_size(parse_weighted_count(cell))
-        if size is not None or not cell.strip():
-            return size
-        raise self._make_error(
-            "n_effective is not a number of respondents", line=line, arrived=cell, allowed="a number above 0"
-        )
 
     def _build_question(self, question_id: str, draft: _Question) -> Question:
         _, options, roles, positions, lines = zip(*sorted(draft.options.values(), key=lambda option: option.order), strict=True)
