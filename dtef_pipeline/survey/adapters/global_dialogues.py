@@ -16,16 +16,19 @@ from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.survey.adapters.dialogue_files import (
     AGGREGATE,
     COUNTS_FILE,
+    DERIVED_COLUMN,
     GUIDE,
     REQUIRED,
+    SEGMENT_COLUMN,
+    Counts,
     GuideItem,
     Poll,
     Questionnaire,
+    SegmentColumn,
     collect_guide_blocks,
     collect_guide_orders,
     read_aggregate,
 )
-from dtef_pipeline.survey.adapters.long_table import DERIVED_COLUMN, SEGMENT_COLUMN, Counts, SegmentColumn
 from dtef_pipeline.survey.attributes import canonical, classify_groups, find_candidates, find_profile_attribute, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Survey, Unreadable
 from dtef_pipeline.survey.validation import check_question, find_round_name, parse_percentage
