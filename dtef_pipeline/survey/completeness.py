@@ -228,18 +228,16 @@ def _is_whole(shares: Percentages) -> bool:
 def _report_incomplete_questions(survey: Survey, cut: Set[str], single: Set[str]) -> list[Finding]:
     """Return findings on questions that nobody answers, and on those with the ids `cut` (lacking options) and `single` (one option)."""
     answered = {answer.question_id for answer in survey.answers}
+    unanswered = {q.id for q in survey.questions} - answered - single
+    one_option = "A question with only one option cannot be predicted."
+
+    def list_texts(ids: Set[str]) -> tuple[str, ...]:
+        return tuple(q.text for q in survey.questions if q.id in ids)
+
     findings = [
-        Finding(level, code, message, tuple(q.text for q in survey.questions if q.id in ids))
-        for level, code, message, ids in (
-            (
-                "error",
-                MISSING_QUESTIONS,
-                "No segment has an answer to these questions",
-                {q.id for q in survey.questions} - answered - single,
-            ),
-            ("error", MISSING_QUESTIONS, _CUT, cut),
-            ("warning", "single-option-question", "A question with only one option cannot be predicted.", single - cut),
-        )
+        Finding("error", MISSING_QUESTIONS, "No segment has an answer to these questions", list_texts(unanswered)),
+        Finding("error", MISSING_QUESTIONS, _CUT, list_texts(cut)),
+        Finding("warning", "single-option-question", one_option, list_texts(single - cut)),
     ]
     return [finding for finding in findings if finding.items]
 
