@@ -21,7 +21,7 @@ from dtef_pipeline.statistics.cluster_robust import estimate_ratios
 from dtef_pipeline.statistics.differences import MARGIN, compute_paired_statistics, verdicts
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness
+from dtef_pipeline.survey.boards.conditions import compute_responsiveness
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 
 Floats = npt.NDArray[np.float64]

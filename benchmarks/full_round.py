@@ -145,8 +145,8 @@ def library_roll_ups_pass(survey: Path, round_id: str) -> None:
     import pyarrow as pa
 
     from dtef_pipeline.boards.cells import TARGETS, copy_into_memory
+    from dtef_pipeline.survey.answer_scales.batteries import build_question_batteries
     from dtef_pipeline.survey.boards.board_rows import BOARD_SOURCES, TEXT_COLUMNS
-    from dtef_pipeline.survey.boards.question_links import build_question_batteries
     from dtef_pipeline.survey.keys import KEYS
     from resources.settings import Settings
     from resources.warehouse import TABLES, Warehouse
@@ -186,7 +186,7 @@ def _library_costs_drift_and_site(house: Any) -> None:
     from dtef_pipeline.drift.settings import DriftSettings
     from dtef_pipeline.sites import make_site
     from dtef_pipeline.survey.drift_subject import SUBJECT
-    from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES
+    from dtef_pipeline.survey.stages import SURVEY_CALL_TABLES
 
     with house.connect() as connection:
         house.write("costs", costs(connection, "survey", SURVEY_CALL_TABLES, lambda keys: house.read("costs")), family="survey")

@@ -23,11 +23,15 @@ from dtef_pipeline.boards.cells import load_cells
 from dtef_pipeline.boards.comparisons import compare_all_pairs
 from dtef_pipeline.boards.pairs import BETTER
 from dtef_pipeline.survey.adapters import read_survey
-from dtef_pipeline.survey.boards.question_links import load_question_clusters
+from dtef_pipeline.survey.answer_scales.batteries import load_question_clusters
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.observations import observe
-from dtef_pipeline.survey.question_draw import draw_segment_order
-from dtef_pipeline.survey.scoring.expected_error import Components, compute_expected_error, estimate_variance_components
+from dtef_pipeline.survey.question_draw import (
+    Components,
+    compute_expected_error,
+    draw_segment_order,
+    estimate_variance_components,
+)
 from dtef_pipeline.survey.scoring.references import compute_reference_scores
 from dtef_pipeline.survey.tables import SCORES
 

@@ -38,10 +38,8 @@ from dtef_pipeline.boards.pairs import BETTER, OF_REFERENCE, WORSE
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.boards.conditions import compare_conditions
-from dtef_pipeline.survey.boards.consistency import estimate_consistency
-from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness, load_context_shown
-from dtef_pipeline.survey.boards.segment_gaps import compute_segment_gaps
+from dtef_pipeline.survey.boards.conditions import compare_conditions, compute_responsiveness, load_context_shown
+from dtef_pipeline.survey.boards.segment_gaps import compute_segment_gaps, estimate_consistency
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from tests.made.world_tables import Setting, connection, scores
 from tests.made.worlds import GOOD, TYPICAL, Design, Errors, Survey, World

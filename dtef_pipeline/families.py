@@ -23,8 +23,7 @@ from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.settings import SURVEY_STAGE_SETTINGS, SurveySettings
-from dtef_pipeline.survey.stages import SURVEY_PAIRED
-from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES, SURVEY_TABLES
+from dtef_pipeline.survey.stages import SURVEY_CALL_TABLES, SURVEY_PAIRED, SURVEY_TABLES
 from dtef_pipeline.tables import COMPARISONS, COSTS, TableSpec
 
 _FAMILIES_HERE = (

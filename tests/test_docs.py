@@ -23,7 +23,7 @@ from dtef_pipeline.drift.settings import load_drift_settings
 from dtef_pipeline.families import FAMILY_BY_NAME, PANEL_KEYS
 from dtef_pipeline.family.run_settings import load_panel_settings
 from dtef_pipeline.preference.vote_fit import load_vote_settings
-from dtef_pipeline.survey.panel import load_panel
+from dtef_pipeline.survey.settings import load_panel
 
 ROOT = Path(__file__).resolve().parent.parent
 

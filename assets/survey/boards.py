@@ -19,8 +19,8 @@ from dtef_pipeline.boards.boards import BoardEvidence, load_evidence
 from dtef_pipeline.boards.cells import TARGETS, BoardOptions, copy_into_memory, open_memory_copy
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.statistics.seed import SEED
+from dtef_pipeline.survey.answer_scales.batteries import build_question_batteries
 from dtef_pipeline.survey.boards.board_rows import BOARD_SOURCES, TEXT_COLUMNS, build_published_tables
-from dtef_pipeline.survey.boards.question_links import build_question_batteries
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS
 from dtef_pipeline.survey.boards.survey_boards import BREAKDOWNS
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions

@@ -11,8 +11,14 @@ from assets.stage.resources import Store
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.identity import partition_key, split_partition_key
-from dtef_pipeline.survey.panel import check_named, load_panel
-from dtef_pipeline.survey.settings import SurveySettings, build_survey_run_config, resolve_panel_models, select_panel_partitions
+from dtef_pipeline.survey.settings import (
+    SurveySettings,
+    build_survey_run_config,
+    check_named,
+    load_panel,
+    resolve_panel_models,
+    select_panel_partitions,
+)
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 

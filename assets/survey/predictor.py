@@ -25,11 +25,16 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.family.stage import Forecast
 from dtef_pipeline.identity import digest, request_keys, split_partition_key
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.survey.baselines.baselines import NEIGHBOUR_BASELINES, PREVIOUS_COLUMNS, Previous, load_previous_answers
+from dtef_pipeline.survey.baselines.baselines import (
+    COLUMNS,
+    NEIGHBOUR_BASELINES,
+    PREVIOUS_COLUMNS,
+    Previous,
+    RoundAnswers,
+    load_previous_answers,
+)
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL, PREVIOUS_ROUND, UNIFORM
-from dtef_pipeline.survey.baselines.neighbours import COLUMNS, RoundAnswers
 from dtef_pipeline.survey.changes import SAME_SURVEY
-from dtef_pipeline.survey.estimate import usual_reply_tokens
 from dtef_pipeline.survey.identity import SPACE, make_round_order
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.predictions import (
@@ -38,6 +43,7 @@ from dtef_pipeline.survey.predictions import (
     has_duplicates,
     list_options_in_prompt_order,
     select_prompts,
+    usual_reply_tokens,
 )
 from dtef_pipeline.survey.question_draw import DRAW_ORDERS
 from dtef_pipeline.survey.settings import SurveySettings

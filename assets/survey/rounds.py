@@ -28,12 +28,11 @@ from dtef_pipeline.survey.changes import (
     list_moved_rounds,
     select_losses,
 )
-from dtef_pipeline.survey.completeness import ALLOWANCES, require_whole_survey
+from dtef_pipeline.survey.completeness import ALLOWANCES, remove_multi_select, require_whole_survey
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.model import Survey
 from dtef_pipeline.survey.observations import MIN_N, ObservedRound, observe
-from dtef_pipeline.survey.shares import remove_multi_select
 from resources.sources import Source, Sources
 from resources.warehouse import Warehouse
 

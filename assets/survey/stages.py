@@ -35,22 +35,19 @@ from dtef_pipeline.family.stage import (
     make_failure_check,
     make_uniqueness_check,
 )
+from dtef_pipeline.survey.answer_scales.batteries import load_question_clusters
 from dtef_pipeline.survey.attributes import is_non_answer
 from dtef_pipeline.survey.baselines.names import PREVIOUS_ROUND
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints, list_left_out
-from dtef_pipeline.survey.boards.question_links import load_question_clusters
 from dtef_pipeline.survey.changes import COPY_COLUMNS, SAME_SURVEY, is_copy
-from dtef_pipeline.survey.completeness import require_whole_survey
-from dtef_pipeline.survey.design_effects import report_design_effect
+from dtef_pipeline.survey.completeness import remove_multi_select, require_whole_survey
 from dtef_pipeline.survey.drift_subject import SUBJECT
 from dtef_pipeline.survey.identity import SPACE, make_round_order
-from dtef_pipeline.survey.observations import observe
+from dtef_pipeline.survey.observations import observe, report_design_effect
 from dtef_pipeline.survey.scoring.references import CEILING_SEED, compute_reference_scores
 from dtef_pipeline.survey.settings import SURVEY_STAGE_SETTINGS, SurveySettings
-from dtef_pipeline.survey.shares import remove_multi_select
-from dtef_pipeline.survey.stages import RESULTS_STAGE, SCORES_STAGE
-from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES
+from dtef_pipeline.survey.stages import RESULTS_STAGE, SCORES_STAGE, SURVEY_CALL_TABLES
 from dtef_pipeline.survey.tables import BLUEPRINTS, SURVEY_FINDINGS
 from dtef_pipeline.text.number_words import format_count
 from resources.sources import content_hash

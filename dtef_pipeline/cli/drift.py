@@ -35,7 +35,7 @@ from dtef_pipeline.drift.verdict_text import (
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.report.drift_terminal import format_drift
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.survey.boards.question_links import load_question_clusters
+from dtef_pipeline.survey.answer_scales.batteries import load_question_clusters
 from dtef_pipeline.text.number_words import list_first_names
 from resources.gateway.progress import waiting
 from resources.settings import Settings

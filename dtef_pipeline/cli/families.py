@@ -25,8 +25,7 @@ from dtef_pipeline.families import FAMILY_BY_NAME, TABLES
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.family.run_settings import build_command_settings
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.survey.boards.meanings import list_meanings
-from dtef_pipeline.survey.boards.schemas import MEANINGS
+from dtef_pipeline.survey.boards.schemas import MEANINGS, list_meanings
 from dtef_pipeline.survey.boards.survey_boards import PUBLISHED
 from dtef_pipeline.tables import Cuts, description, select_cut
 from dtef_pipeline.text.name_matching import filter_by_patterns as filter_by_patterns
@@ -155,7 +154,7 @@ def describe_table_columns(table: str) -> dict[str, str]:
 
 _EXPLAINED = {
     "costs": ExplainedColumns("dtef_pipeline.cli.costs.SHOWN_COST", "costs"),
-    "drift": ExplainedColumns("dtef_pipeline.survey.boards.meanings.DRIFT_HEADINGS", "drift"),
+    "drift": ExplainedColumns("dtef_pipeline.survey.boards.schemas.DRIFT_HEADINGS", "drift"),
     "estimate": ExplainedColumns("dtef_pipeline.asking.call_plan.PLANNED"),
     "preference": ExplainedColumns("dtef_pipeline.cli.preference.preference_board.SCORE_INTERVAL", "preference_scores"),
     "preference/metrics": ExplainedColumns("dtef_pipeline.preference.score_publishing.AGREEMENT_COLUMNS"),

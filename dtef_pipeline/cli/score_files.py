@@ -36,7 +36,7 @@ def _require_objects(lines: Iterable[str], where: str) -> Iterator[str]:
 
 
 def _score_responses(lines: Iterator[str]) -> int:
-    from dtef_pipeline.survey.scoring.json_lines import score_lines
+    from dtef_pipeline.survey.scoring.score import score_lines
 
     n_malformed = 0
     for line in score_lines(lines):

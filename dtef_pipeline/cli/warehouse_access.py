@@ -82,7 +82,7 @@ def query_rounds(
 
     Snapshots are ordered, and batteries linked, as over all rounds.
     """
-    from dtef_pipeline.survey.boards.question_links import load_question_clusters, take_links
+    from dtef_pipeline.survey.answer_scales.batteries import load_question_clusters, take_links
 
     if not rounds:
         return warehouse.query(use, only=only)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -65,32 +65,33 @@ def _count(number: int, kind: str) -> str:
     return f"{number} n {change}" if noun == "n" else f"{format_count(number, noun.removesuffix('s'))} {change}"
 
 
-class _Pair(NamedTuple):
-    asked: tuple[str, tuple[str, ...]]
-    observed: tuple[float, ...]
-    n: int
-    row: Mapping[str, Any]
-
-
 def compare_readings(before: pa.Table, after: pa.Table) -> Changes:
     """Compare two `survey_responses` tables of a round (columns `COMPARED_COLUMNS`), in the order of `after`, then of `before`."""
-    old, new = _index_pairs(before), _index_pairs(after)
-    pairs = [pair for pair in new if pair in old]
+    old, new = (
+        {(row["segment"], row["question_id"]): row for row in table.select(COMPARED_COLUMNS).to_pylist()}
+        for table in (before, after)
+    )
+    pairs = {pair: (old[pair], row) for pair, row in new.items() if pair in old}
     segments, questions = ([dict.fromkeys(pair[place] for pair in side) for side in (old, new)] for place in (0, 1))
-    new_wordings = dict.fromkeys(pair[1] for pair in pairs if new[pair].asked != old[pair].asked)
+    differing = {name: [pair for pair, rows in pairs.items() if rows[0][name] != rows[1][name]] for name in COMPARED_COLUMNS}
+    reworded = {*differing["question_text"], *differing["options"]}
     changes = Changes(
         *_list_added_and_dropped(*segments),
         *_list_added_and_dropped(*questions),
-        tuple(new_wordings),
+        tuple(dict.fromkeys(pair[1] for pair in pairs if pair in reworded)),
         tuple(_name(pair) for pair in new if pair not in old and pair[0] in segments[0] and pair[1] in questions[0]),
         tuple(_name(pair) for pair in old if pair not in new and pair[0] in segments[1] and pair[1] in questions[1]),
-        tuple(_name(pair) for pair in pairs if new[pair].observed != old[pair].observed),
-        tuple(_name(pair) for pair in pairs if new[pair].n != old[pair].n),
-        _compare_other_columns([(old[pair].row, new[pair].row) for pair in pairs], _OF_OTHER_SEGMENTS | _NAMED),
+        tuple(map(_name, differing["observed"])),
+        tuple(map(_name, differing["n"])),
+        _count_differing(differing, _OF_OTHER_SEGMENTS | _NAMED),
     )
-    if changes != Changes():
-        return changes
-    return Changes(other_columns_changed=_compare_other_columns([(old[pair].row, new[pair].row) for pair in pairs], _NAMED))
+    return changes if changes != Changes() else Changes(other_columns_changed=_count_differing(differing, _NAMED))
+
+
+def _count_differing(differing: Mapping[str, Sequence[object]], omissions: Set[str]) -> tuple[str, ...]:
+    """Return the columns that differ, each with its number of pairs."""
+    counts = {name: len(pairs) for name, pairs in differing.items() if pairs and name not in omissions}
+    return tuple(f"{name} ({format_count(count, 'pair')})" for name, count in counts.items())
 
 
 def select_losses(changes: Changes, quarantine: pa.Table) -> Changes:
@@ -104,21 +105,6 @@ def select_losses(changes: Changes, quarantine: pa.Table) -> Changes:
         questions_dropped=changes.questions_dropped,
         pairs_dropped=tuple(pair for pair in changes.pairs_dropped if pair not in thin),
     )
-
-
-def _compare_other_columns(rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], omissions: Set[str]) -> tuple[str, ...]:
-    """Return the columns that differ, with the number of differing (before, after) rows."""
-    differing = {name: sum(old[name] != new[name] for old, new in rows) for name in COMPARED_COLUMNS if name not in omissions}
-    return tuple(f"{name} ({format_count(count, 'pair')})" for name, count in differing.items() if count)
-
-
-def _index_pairs(table: pa.Table) -> dict[tuple[str, str], _Pair]:
-    return {
-        (row["segment"], row["question_id"]): _Pair(
-            (row["question_text"], tuple(row["options"])), tuple(row["observed"]), row["n"], row
-        )
-        for row in table.select(COMPARED_COLUMNS).to_pylist()
-    }
 
 
 def _list_added_and_dropped(old: Mapping[str, None], new: Mapping[str, None]) -> tuple[tuple[str, ...], tuple[str, ...]]:

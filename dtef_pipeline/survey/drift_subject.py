@@ -10,9 +10,9 @@ import duckdb
 from dtef_pipeline.asking.models import COMPUTED_SQL
 from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.drift.subject import Subject
+from dtef_pipeline.survey.answer_scales.batteries import load_question_clusters
 from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.boards.question_links import load_question_clusters
 from dtef_pipeline.survey.changes import add_moved_texts
 from dtef_pipeline.survey.identity import make_round_order
 from dtef_pipeline.survey.keys import KEYS

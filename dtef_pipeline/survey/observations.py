@@ -1,27 +1,31 @@
-"""Conversion of a survey into the tables of the pipeline: observed distributions with their references, quarantine and findings."""
+"""Conversion of a survey into the tables of the pipeline: observed distributions with their references, quarantine and findings, among
+them design effects (Kish 1965) and pairs without n.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import duckdb
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.survey.answer_scales.batteries import assign_batteries
 from dtef_pipeline.survey.answer_scales.scales import detect_scale
 from dtef_pipeline.survey.attributes import canonical, is_non_answer, load_vocabulary
-from dtef_pipeline.survey.identity import make_question_key
+from dtef_pipeline.survey.completeness import SUM_TOLERANCE, Percentages, is_fractions, sum_tolerance
+from dtef_pipeline.survey.identity import make_question_key, make_round_order
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.question_draw import draw_order, draw_segment_order
-from dtef_pipeline.survey.shares import SUM_TOLERANCE, Percentages, is_fractions, sum_tolerance
 from dtef_pipeline.survey.tables import SURVEY_FINDINGS, SURVEY_QUARANTINE, SURVEY_RESPONSES
 from dtef_pipeline.text.number_words import format_count
 
@@ -143,20 +147,6 @@ class _Usable:
     n_effective: float | None
 
 
-@dataclass(frozen=True)
-class _References:
-    """The observed and reference distributions of one question, for each answering segment."""
-
-    observed: Floats
-    population: Floats | None
-    population_n: int | None
-    others: Floats
-    others_n: Sequence[int | None]
-    has_others: npt.NDArray[np.bool_]
-    shuffled: Ints  # row of the segment that stands in
-    circular: npt.NDArray[np.bool_]
-
-
 def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED, design_effect: float = 1.0) -> ObservedRound:
     """Check every pair, and give each usable one its reference distributions.
 
@@ -166,8 +156,7 @@ def observe(survey: Survey, *, min_n: int = MIN_N, seed: int = SHUFFLE_SEED, des
     `design_effect` (Kish 1965; 1 or more); null for a design effect of 1. Rows are in the survey's order of segments, then questions.
     """
     usable, quarantine = _split_usable(survey, min_n, design_effect)
-    references, places = _compute_all_references(survey, usable, seed)
-    responses = _build_responses(survey, usable, references, places)
+    responses = _build_responses(survey, usable, seed)
     findings = [*survey.findings, *_check_own_observations(survey, responses)]
     return ObservedRound(
         responses,
@@ -249,25 +238,10 @@ def _make_quarantine_row(
     }
 
 
-def _compute_all_references(
-    survey: Survey, usable: Sequence[_Usable], seed: int
-) -> tuple[list[_References], list[tuple[int, int]]]:
-    """Return the references of each question, and the index of each usable pair in them: (question, row)."""
-    by_question: list[list[_Usable]] = [[] for _ in survey.questions]
-    places = []
-    for pair in usable:
-        places.append((pair.question, len(by_question[pair.question])))
-        by_question[pair.question].append(pair)
-    references = [
-        _compute_references(question, pairs, survey.segments, np.random.default_rng([seed, index]))
-        for index, (question, pairs) in enumerate(zip(survey.questions, by_question, strict=True))
-    ]
-    return references, places
-
-
 def _compute_references(
     question: Question, pairs: Sequence[_Usable], segments: Sequence[Segment], rng: np.random.Generator
-) -> _References:
+) -> dict[str, Sequence[Any]]:
+    """Return the observed and reference columns of one question, with a value for each answering segment."""
     answering = [segments[p.segment] for p in pairs]
     percentages = np.array([p.answer.percentages for p in pairs], dtype=np.float64).reshape(len(pairs), len(question.options))
     observed = percentages / percentages.sum(axis=1, keepdims=True)
@@ -277,17 +251,20 @@ def _compute_references(
     same_attribute = (attributes[:, None] == attributes[None, :]) & ~np.eye(len(pairs), dtype=bool)
     all_known = ~(same_attribute & ~has_n).any(axis=1)
     weights = np.where(all_known[:, None], same_attribute * n, same_attribute)
+    others = zip(_normalise_rows(weights @ observed), weights.any(axis=1), strict=True)
+    others_n = zip((same_attribute @ n).tolist(), all_known, strict=True)
     population = _normalise_rows((n if has_n.all() else np.ones_like(n)) @ observed) if len(pairs) > 1 else None
-    return _References(
-        observed=observed,
-        population=population,
-        population_n=int(n.sum()) if has_n.all() else None,
-        others=_normalise_rows(weights @ observed),
-        others_n=[int(total) if is_known else None for total, is_known in zip(same_attribute @ n, all_known, strict=True)],
-        has_others=weights.any(axis=1),
-        shuffled=_draw_other_rows(len(pairs), rng),
-        circular=_is_circular(question, answering, observed),
-    )
+    stand_ins = [None if len(pairs) < 2 else place for place in _draw_other_rows(len(pairs), rng).tolist()]
+    return {
+        "observed": observed,
+        "population": [population] * len(pairs),
+        "population_n": [int(n.sum()) if has_n.all() else None] * len(pairs),
+        "leave_one_out_marginal": [mean if has_others else None for mean, has_others in others],
+        "leave_one_out_n": [total if is_known else None for total, is_known in others_n],
+        "shuffled": [None if place is None else observed[place] for place in stand_ins],
+        "shuffled_segment": [None if place is None else answering[place].key for place in stand_ins],
+        "circular": _is_circular(question, answering, observed),
+    }
 
 
 def _normalise_rows(weights: Floats) -> Floats:
@@ -331,37 +308,29 @@ def _strip_full_stop(text: str) -> str:
     return normalize_text(text).rstrip(".,;: ")
 
 
-def _build_responses(
-    survey: Survey, usable: Sequence[_Usable], references: Sequence[_References], places: Sequence[tuple[int, int]]
-) -> pa.Table:
-    def pick_references(name: str) -> list[Any]:
-        return [getattr(references[question], name)[row] for question, row in places]
-
-    stand_ins = [
-        (question, stand_in if stand_in != row else None)
-        for (question, row), stand_in in zip(places, pick_references("shuffled"), strict=True)
-    ]
-    segment_keys = {place: survey.segments[p.segment].key for place, p in zip(places, usable, strict=True)}
+def _build_responses(survey: Survey, usable: Sequence[_Usable], seed: int) -> pa.Table:
+    rows_by_question: list[list[int]] = [[] for _ in survey.questions]
+    for row, pair in enumerate(usable):
+        rows_by_question[pair.question].append(row)
+    references: dict[str, list[Any]] = defaultdict(lambda: [None] * len(usable))
+    for index, (question, rows) in enumerate(zip(survey.questions, rows_by_question, strict=True)):
+        pairs, rng = [usable[row] for row in rows], np.random.default_rng([seed, index])
+        for name, values in _compute_references(question, pairs, survey.segments, rng).items():
+            column = references[name]
+            for row, value in zip(rows, values, strict=True):
+                column[row] = value
+    circular = [np.array([references["circular"][row] for row in rows], dtype=bool) for rows in rows_by_question]
     sizes = [s.n or 0 for s in survey.segments]
     for p in usable:  # a segment is never smaller than the n of one of its questions
         sizes[p.segment] = max(sizes[p.segment], p.n or 0)
     columns = {
         **_build_segment_columns(survey, [p.segment for p in usable]),
-        **_build_question_columns(survey, references, [p.question for p in usable]),
-        "observed": pick_references("observed"),
+        **_build_question_columns(survey, circular, [p.question for p in usable]),
+        **references,
         "n": [p.n for p in usable],
         "n_source": [None if p.n is None else "segment" if p.answer.n is None else "question" for p in usable],
         "n_effective": [p.n_effective for p in usable],
         "segment_n": [sizes[p.segment] or None for p in usable],
-        "circular": pick_references("circular"),
-        "population": [references[question].population for question, _ in places],
-        "population_n": [references[question].population_n for question, _ in places],
-        "leave_one_out_marginal": [
-            o if has else None for o, has in zip(pick_references("others"), pick_references("has_others"), strict=True)
-        ],
-        "leave_one_out_n": pick_references("others_n"),
-        "shuffled": [None if row is None else references[question].observed[row] for question, row in stand_ins],
-        "shuffled_segment": [None if row is None else segment_keys[question, row] for question, row in stand_ins],
     }
     names = ("battery", "question_id", "attribute", "segment")
     frame = pd.DataFrame({name: pd.Series(columns[name], dtype=str) for name in names})
@@ -382,7 +351,7 @@ def _build_segment_columns(survey: Survey, rows: Sequence[int]) -> dict[str, Any
     }
 
 
-def _build_question_columns(survey: Survey, references: Sequence[_References], rows: Sequence[int]) -> dict[str, Any]:
+def _build_question_columns(survey: Survey, circular: Sequence[npt.NDArray[np.bool_]], rows: Sequence[int]) -> dict[str, Any]:
     """Return the columns that are the same for all segments, computed once per question and repeated over the rows."""
     questions, named, duplicates = survey.questions, assign_batteries(survey.questions), _find_duplicates(survey.questions)
     scales = [detect_scale(q.options, q.scale, roles=q.roles, positions=q.positions) for q in questions]
@@ -397,7 +366,7 @@ def _build_question_columns(survey: Survey, references: Sequence[_References], r
         "positions": [s.positions for s in scales],
         "duplicate_of": duplicates,
         "battery": named,
-        "draw_order": draw_order(survey.round, named, duplicates, [reference.circular for reference in references]),
+        "draw_order": draw_order(survey.round, named, duplicates, circular),
     }
     indices = pa.array(rows, type=pa.int64())
     return {name: pa.array(c, type=SURVEY_RESPONSES.field(name).type).take(indices) for name, c in per_question.items()}
@@ -441,3 +410,35 @@ def _make_survey_finding_row(round_id: str, finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "items": list(finding.items),
     }
+
+
+_CODE = "design-effect"
+_WITHOUT_N = "these pairs have no ceiling, skill, worth, corrected error or expected gap, and their intervals ignore the choice of respondents"
+
+
+def report_design_effect(design_effect: float) -> tuple[Finding, ...]:
+    """Return the finding of a round whose effective respondents are n / `design_effect`, or none if it is 1."""
+    message = "A design effect is given; ceilings, corrected errors and intervals use n / design effect respondents."
+    return (Finding("info", _CODE, message, (f"{design_effect:g}",)),) if design_effect != 1 else ()
+
+
+def describe_n(connection: duckdb.DuckDBPyConnection, rounds: Collection[str] = ()) -> list[str]:
+    """Return lines on the n of the `rounds` (empty: all): given design effects, and rounds with an unknown n; empty if there are none."""
+    if not has_table(connection, "survey_findings"):
+        return []
+    rows = connection.execute(
+        "SELECT code, round, items[1] FROM survey_findings WHERE code IN (?, 'n-unknown')", [_CODE]
+    ).fetchall()
+    rows = sorted((row for row in rows if not rounds or row[1] in rounds), key=lambda row: make_round_order(row[1]))
+    by_effect: dict[str, list[str]] = {}
+    for code, round_id, effect in rows:
+        if code == _CODE:
+            by_effect.setdefault(effect, []).append(round_id)
+    effects = "; ".join(f"{effect} for {', '.join(names)}" for effect, names in by_effect.items())
+    unknown = ", ".join(f"{round_id} ({pairs})" for code, round_id, pairs in rows if code != _CODE)
+    lines = []
+    if effects:
+        lines.append(f"design effect given at ingest: {effects}; ceilings, corrected errors and intervals use n divided by it")
+    if unknown:
+        lines.append(f"n is unknown in {unknown}: {_WITHOUT_N}")
+    return lines

@@ -1,10 +1,11 @@
-"""Predictions: the prompts of a run, and the predictions of baselines."""
+"""Predictions: the prompts of a run, the predictions of baselines, and the usual tokens of a response."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,13 +15,14 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.baselines import (
     NEIGHBOUR_BASELINES,
     Previous,
+    RoundAnswers,
     explain_missing_prediction,
     format_as_response,
     predict_distribution,
     predict_from_neighbours,
 )
-from dtef_pipeline.survey.baselines.neighbours import RoundAnswers
-from dtef_pipeline.survey.blueprint.answers import is_one_distribution
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.blueprint.wording import is_one_distribution
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import EVERYTHING, Sample
 from dtef_pipeline.survey.tables import PREDICTIONS, READING
@@ -88,12 +90,20 @@ def build_baseline_rows(
     the options in the survey's order.
     """
     rows = CALLS.keys(prompts, model, draws, snapshot)
+    questions = prompts["question_id"].to_pylist()
+    context = [tuple(question_ids or ()) for question_ids in prompts["context_question_ids"].to_pylist()]
     if model.model in NEIGHBOUR_BASELINES:
-        texts, reasons = _predict_texts_from_neighbours(
-            prompts, survey, model, draws, answers or RoundAnswers.build_arrays(survey)
-        )
+        items = list(zip(questions, context, strict=True))
+        predicted = predict_from_neighbours(model, items, survey, answers or RoundAnswers.build_arrays(survey))
+        distributions = [distribution for distribution in predicted for _ in range(draws)]
     else:
-        texts, reasons = _predict_from_survey(rows, survey, model, previous)
+        by_question = {row["question_id"]: row for row in survey.to_pylist()}
+        distributions = [
+            predict_distribution(model, by_question[question], draw, previous)
+            for question, draw in zip(rows["question_id"].to_pylist(), rows["draw"].to_pylist(), strict=True)
+        ]
+    texts = [None if distribution is None else format_as_response(distribution) for distribution in distributions]
+    reasons = [explain_missing_prediction(model, context=bool(shown)) for shown in context for _ in range(draws)]
     return CALLS.complete_rows(
         rows,
         {
@@ -106,22 +116,34 @@ def build_baseline_rows(
     )
 
 
-def _predict_from_survey(
-    rows: pa.Table, survey: pa.Table, model: ModelSpec, previous: Previous
-) -> tuple[list[str | None], Iterable[str]]:
-    by_question = {row["question_id"]: row for row in survey.to_pylist()}
-    items = zip(rows["question_id"].to_pylist(), rows["draw"].to_pylist(), strict=True)
-    distributions = [predict_distribution(model, by_question[question], draw, previous) for question, draw in items]
-    return [None if d is None else format_as_response(d) for d in distributions], [explain_missing_prediction(model)] * len(
-        rows
-    )
+# Tokens of a response as models write it, by a rule that errs on the high side: `45.2, ` is up to 5, a letter in quotes 4.
+_A_PERCENTAGE, _A_LETTER, _AN_ARRAY, _A_KEY = 5, 4, 3, 5
+_REASONING = 300
+_PROMPT_KEY = ["condition", "prompt_id"]
 
 
-def _predict_texts_from_neighbours(
-    prompts: pa.Table, survey: pa.Table, model: ModelSpec, draws: int, answers: RoundAnswers
-) -> tuple[list[str | None], Iterable[str]]:
-    context = [tuple(question_ids) for question_ids in prompts["context_question_ids"].to_pylist()]
-    items = list(zip(prompts["question_id"].to_pylist(), context, strict=True))
-    texts = [None if d is None else format_as_response(d) for d in predict_from_neighbours(model, items, survey, answers)]
-    reasons = [explain_missing_prediction(model, context=bool(question_ids)) for question_ids in context]
-    return [text for text in texts for _ in range(draws)], [reason for reason in reasons for _ in range(draws)]
+def usual_reply_tokens(prompts: pa.Table) -> dict[tuple[str, str], float]:
+    """Return the tokens of a usual response, without reasoning, by condition and prompt id. `prompts`: blueprints of one segment."""
+    frame = prompts.select([*_PROMPT_KEY, "context_level", "recipe"]).to_pandas()
+    frame["options"] = pc.list_value_length(prompts["options"]).to_numpy()
+    by_prompt = frame.groupby(_PROMPT_KEY)
+    # Where the context level makes no difference, a question of a batch has one row per level; so questions are counted within one level.
+    counts = by_prompt["options"].agg(["sum", "size"]).div(by_prompt["context_level"].nunique(), axis=0)
+    tokens: dict[Any, float] = {}
+    for condition, recipe in frame.groupby("condition")["recipe"].first().items():
+        part = counts.loc[[condition]]
+        tokens |= _estimate_answer_tokens(BlueprintOptions.parse_recipe(recipe, ["0"]), part["sum"], part["size"]).to_dict()
+    return tokens
+
+
+def _estimate_answer_tokens(
+    options: BlueprintOptions, choices: pd.Series[float], questions: pd.Series[float]
+) -> pd.Series[float]:
+    """Return the tokens of a response to `questions` questions with `choices` options."""
+    answer = _A_PERCENTAGE * choices + _AN_ARRAY * questions
+    if options.task == "synthetic-individuals":
+        answer = questions * 0 + _A_LETTER * options.individuals + _AN_ARRAY
+    if options.task == "batch":
+        answer = answer + _A_KEY * questions + _AN_ARRAY
+    fixed = _A_KEY * (options.structured + (options.reasoning == "cot"))
+    return answer + fixed + (_REASONING if options.reasoning == "cot" else 0)

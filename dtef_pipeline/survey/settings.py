@@ -1,8 +1,18 @@
-"""The settings of runs of the survey family: rounds, segments, models and conditions."""
+"""The settings of runs of the survey family: rounds, segments, models and conditions; and the panel, which every night repeats.
+
+The keys of the panel are at the top of the panel file, next to the sections of other families:
+
+    models: [gpt-4.1-mini, "claude-haiku-4.5@max_tokens=512"]
+    rounds: [GD4]
+    context_levels: [0, all]
+    max_cost_usd: 5
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -10,14 +20,18 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from dtef_pipeline.asking.calls import Draws
 from dtef_pipeline.asking.daily_budget import RoleBudget, RoleName
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec, strip_settings
+from dtef_pipeline.documents import Document, Place, format_path, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import (
     ASKING_SETTINGS,
     NOT_COMMAND,
     ONLY_COMMAND,
     ONLY_PANEL,
+    Door,
     RunSettings,
     Setting,
+    list_settings_at,
+    load_panel_settings,
     run_config,
 )
 from dtef_pipeline.identity import split_partition_key
@@ -190,3 +204,39 @@ def select_panel_partitions(panel: SurveySettings, partitions: Sequence[str]) ->
 def _format_given_names(names: Sequence[str]) -> str:
     """Return names as given, except that unprintable characters, which could reverse the text around them, are escaped."""
     return ", ".join(name if name.isprintable() else repr(name) for name in names)
+
+
+def load_panel(path: Path) -> SurveySettings:
+    """Read the survey's keys of a panel file. Raises ConfigError with file, line, field, value and allowed values."""
+    return load_panel_settings(path, "", SurveySettings) or SurveySettings()
+
+
+def check_named(path: Path, models: Models, keys: Sequence[str]) -> SurveySettings:
+    """Read a panel file and check all names in it. `keys`: the existing partitions; if empty, rounds and segments are not checked.
+
+    Raises ConfigError as `load_panel`, for an unknown model, round or segment, and for a budget of a model that is not in the panel.
+    """
+    panel = load_panel(path)
+    document = read_document(path, "panel file", list_settings_at(SurveySettings, Door.PANEL))
+    for number, selector in enumerate(panel.models):
+        # Without a list in the file the default applies.
+        with _locate_errors(document, ("models", number) if "models" in document.values else ()):
+            models.resolve([selector])
+    with _locate_errors(document, ("models",)):
+        resolve_panel(panel, models)
+    for selector, budget in panel.budgets.items():
+        with _locate_errors(document, ("budgets", selector)):
+            resolve_panel_budgets(panel.model_copy(update={"budgets": {selector: budget}}), models)
+    for field in ("rounds", "segments") if keys else ():
+        with _locate_errors(document, (field,)):
+            select_panel_partitions(panel.model_copy(update={"segments": []} if field == "rounds" else {}), keys)
+    return panel
+
+
+@contextmanager
+def _locate_errors(document: Document, place: Place) -> Iterator[None]:
+    """Attribute errors inside the context to this place of the document."""
+    try:
+        yield
+    except ConfigError as error:
+        raise document.error(place, str(error).removeprefix(f"{format_path(place)}: ")) from error

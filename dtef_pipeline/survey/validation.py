@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from math import isfinite
+from math import isfinite, nan
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalize_text
@@ -73,11 +73,33 @@ def parse_weighted_count(cell: str) -> float | Unreadable | None:
     return count if 0 <= count <= _MAX_PEOPLE else Unreadable(text)
 
 
-def parse_effective_size(value: object) -> float | None:
-    """Return the value as an effective number of respondents; None if 0, negative, broken or infinite."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if 0 < value <= _MAX_PEOPLE else None
+def parse_respondents(value: object, subject: str, *, where: str, line: int | None) -> int | None:
+    """Return the number of respondents in a cell or a JSON value; None if blank."""
+    number = _parse_number(value)
+    count = None if number is None else parse_people_count(number)
+    if number is not None and count is None:
+        problem = f"{subject} is not a number of respondents"
+        raise SurveyError(problem, where=where, line=line, arrived=value, allowed="a whole number >= 0")
+    return count
+
+
+def parse_effective_respondents(value: object, subject: str, *, where: str, line: int | None) -> float | None:
+    """Return the effective number of respondents in a cell or a JSON value; None if blank."""
+    number = _parse_number(value)
+    if number is not None and not 0 < number <= _MAX_PEOPLE:
+        problem = f"{subject} is not a number of respondents"
+        raise SurveyError(problem, where=where, line=line, arrived=value, allowed="a number above 0")
+    return None if number is None else float(number)
+
+
+def _parse_number(value: object) -> float | None:
+    """Return the number in a cell or a JSON value, None for a blank, NaN for anything else."""
+    if isinstance(value, str):
+        text = value.strip()
+        return float(text) if _WRITTEN_NUMBER.fullmatch(text) else nan if text else None
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return value
+    return nan
 
 
 def parse_people_count(value: float) -> int | None:

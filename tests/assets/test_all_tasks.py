@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.boards.costs import costs
-from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES
+from dtef_pipeline.survey.stages import SURVEY_CALL_TABLES
 from tests.assets.conftest import Pipeline
 from tests.fake_llm_server import Call, FakeLLM
 

@@ -15,9 +15,8 @@ import pyarrow as pa
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.observations import MIN_N
 from dtef_pipeline.survey.question_draw import draw_segment_order
-from dtef_pipeline.survey.scoring.metrics import DistributionPair, measure
+from dtef_pipeline.survey.scoring.metrics import DistributionPair, compute_corrected_errors, measure
 from dtef_pipeline.survey.scoring.references import DRAWS, compute_reference_scores
-from dtef_pipeline.survey.scoring.unbiased import compute_corrected_errors
 from dtef_pipeline.survey.tables import SCORES, SURVEY_RESPONSES
 from tests.made.worlds import Floats, Ints, Survey, World
 

@@ -22,7 +22,7 @@ from dtef_pipeline.report.terminal import (
     wrap_line,
 )
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
-from dtef_pipeline.survey.boards.meanings import (
+from dtef_pipeline.survey.boards.schemas import (
     ENDS,
     FIRST_OUT,
     OWN_INTERVALS,
@@ -31,7 +31,7 @@ from dtef_pipeline.survey.boards.meanings import (
     list_subject_columns,
 )
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.design_effects import describe_n
+from dtef_pipeline.survey.observations import describe_n
 from dtef_pipeline.survey.tables import METRICS
 from dtef_pipeline.text.number_words import format_count, list_first_names
 from resources.warehouse import Warehouse

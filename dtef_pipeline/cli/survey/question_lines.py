@@ -14,15 +14,15 @@ from dtef_pipeline.boards.cells import has_table, policy_sql
 from dtef_pipeline.boards.reliability import detectable_difference
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
-from dtef_pipeline.survey.boards.question_links import load_question_clusters
+from dtef_pipeline.survey.answer_scales.batteries import load_question_clusters
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.question_draw import describe_draw
-from dtef_pipeline.survey.scoring.expected_error import (
+from dtef_pipeline.survey.question_draw import (
     Components,
     compute_difference_deviations,
     compute_expected_degrees,
     compute_expected_error,
+    describe_draw,
     estimate_variance_components,
 )
 from dtef_pipeline.survey.settings import SurveySettings

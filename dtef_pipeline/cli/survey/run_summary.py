@@ -25,7 +25,7 @@ from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.cli.warehouse_access import query_rounds
 from dtef_pipeline.survey.boards.board_rows import BOARD_SOURCES, compute_board
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES
+from dtef_pipeline.survey.stages import SURVEY_CALL_TABLES
 from dtef_pipeline.tables import ANSWERED, READ_ENOUGH
 from dtef_pipeline.text.number_words import format_count
 from resources.gateway.progress import waiting

@@ -5,23 +5,20 @@ from __future__ import annotations
 import shlex
 import warnings
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol
 
 from dtef_pipeline.errors import SurveyError
+from dtef_pipeline.survey.completeness import convert_to_percent
 from dtef_pipeline.survey.model import Survey
-from dtef_pipeline.survey.shares import convert_to_percent
 from dtef_pipeline.survey.validation import check_survey, list_names, make_round_id
 
-T = TypeVar("T")
 ENTRY_POINT_GROUP = "dtef.adapters"
 _BUILT_IN = ("global-dialogues", "dtef-json", "long-table")
 
 
-@runtime_checkable
 class Adapter(Protocol):
     """The interface of an adapter. An optional text `accepts` describes the paths that it reads."""
 
@@ -30,16 +27,8 @@ class Adapter(Protocol):
     def recognises(self, path: Path) -> bool:
         """Return whether the path has this layout. Must not raise, and should read only the beginning."""
 
-    def read(self, path: Path) -> Survey:
-        """Return the survey at the path. Raises SurveyError."""
-
-
-@runtime_checkable
-class RoundsAdapter(Adapter, Protocol):
-    """An adapter of a layout in which one file may hold several rounds."""
-
-    def read_rounds(self, path: Path) -> list[Survey]:
-        """Return all rounds at the path."""
+    def read(self, path: Path) -> Survey | list[Survey]:
+        """Return the survey at the path, or the list of its rounds if a file of the layout may hold several. Raises SurveyError."""
 
 
 def adapters() -> list[Adapter]:
@@ -54,11 +43,11 @@ def adapters() -> list[Adapter]:
     return sorted(instances, key=lambda a: _BUILT_IN.index(a.name) if a.name in _BUILT_IN else -1)
 
 
-def find_adapter(path: Path, known_adapters: Sequence[Adapter] | None = None) -> Adapter:
+def _find_adapter(path: Path) -> Adapter:
     """Return the first adapter that recognises the path. Raises SurveyError if none does."""
     if not path.exists():
         raise SurveyError("the file or directory does not exist", where=str(path))
-    candidates = adapters() if known_adapters is None else known_adapters
+    candidates = adapters()
     adapter = next((a for a in candidates if a.recognises(path)), None)
     if adapter is None:
         if path.is_dir() and any(a.recognises(entry) for entry in path.iterdir() for a in candidates):
@@ -72,19 +61,17 @@ def find_adapter(path: Path, known_adapters: Sequence[Adapter] | None = None) ->
 def read_surveys(path: Path | str, round_id: str | None = None) -> list[Survey]:
     """Return all rounds at a path, or only `round_id`. In a layout with a single round, `round_id` becomes its name."""
     place = Path(path)
-    adapter = find_adapter(place)
-    round_name = None if round_id is None else make_round_id(round_id, where=str(place))
-    if isinstance(adapter, RoundsAdapter):
-        surveys = _choose_round(_read(adapter, adapter.read_rounds, place), round_name, place)
-    else:
-        survey = _read(adapter, adapter.read, place)
-        surveys = [survey if round_name is None else replace(survey, round=round_name)]
-    return [convert_to_percent(check_survey(survey)) for survey in surveys]
+    surveys = _read(_find_adapter(place), place)
+    if round_id is not None:
+        name = make_round_id(round_id, where=str(place))
+        surveys = _choose_round(surveys, name, place) if isinstance(surveys, list) else replace(surveys, round=name)
+    rounds = surveys if isinstance(surveys, list) else [surveys]
+    return [convert_to_percent(check_survey(survey)) for survey in rounds]
 
 
-def _read(adapter: Adapter, read: Callable[[Path], T], path: Path) -> T:
+def _read(adapter: Adapter, path: Path) -> Survey | list[Survey]:
     try:
-        return read(path)
+        return adapter.read(path)
     except SurveyError:
         raise
     except Exception as error:
@@ -103,9 +90,7 @@ def read_survey(path: Path | str, round_id: str | None = None) -> Survey:
     return surveys[0]
 
 
-def _choose_round(surveys: list[Survey], name: str | None, path: Path) -> list[Survey]:
-    if name is None:
-        return surveys
+def _choose_round(surveys: list[Survey], name: str, path: Path) -> list[Survey]:
     matches = [s for s in surveys if s.round == name]
     if not matches:
         raise SurveyError("no such round in the file", where=str(path), arrived=name, allowed=[s.round for s in surveys])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -23,16 +24,17 @@ from dtef_pipeline.survey.validation import (
     check_question,
     find_round_name,
     list_names,
-    parse_effective_size,
-    parse_people_count,
+    parse_effective_respondents,
     parse_percentage,
     parse_position,
+    parse_respondents,
     parse_role,
     require_questions,
 )
 from dtef_pipeline.text.number_words import format_count
 
 _OTHER_TYPES = re.compile(r"multi\w*.?select|select.?all|open|opinion|rank|text|free", re.IGNORECASE)
+_JSON_TEXT = r'"(?:[^"\\]|\\.)*"'
 _TOP_LEVEL_FIELDS = ("surveyId", "questions", "segments")
 
 
@@ -72,6 +74,12 @@ class JsonText:
     def __init__(self, text: str, where: str) -> None:
         self.text, self.where = text, where
 
+    def make_error(
+        self, problem: str, line: int | None = None, arrived: object = None, allowed: str | None = None
+    ) -> SurveyError:
+        """Return an error of this file."""
+        return SurveyError(problem, where=self.where, line=line, arrived=arrived, allowed=allowed)
+
     @classmethod
     def read_json_text(cls, path: Path) -> JsonText:
         """Read a file, which must be UTF-8."""
@@ -83,23 +91,20 @@ class JsonText:
     def parse_survey_object(self) -> dict[str, Any]:
         """Return the object of the file, which has the three top-level fields."""
         if not self.text.strip():
-            raise SurveyError("the file is empty", where=self.where, allowed=DtefJson.accepts)
+            raise self.make_error("the file is empty", allowed=DtefJson.accepts)
         try:
             data = json.loads(self.text, object_pairs_hook=self._require_unique_names)
         except json.JSONDecodeError as error:
             raise self._make_not_json_error(error) from error
         except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
-            raise SurveyError("not a survey", where=self.where, arrived=str(error), allowed=DtefJson.accepts) from error
+            raise self.make_error("not a survey", arrived=str(error), allowed=DtefJson.accepts) from error
         if not isinstance(data, dict):
             actual = f"a JSON {type(data).__name__}"
-            raise SurveyError("not a survey", where=self.where, arrived=actual, allowed=DtefJson.accepts)
+            raise self.make_error("not a survey", arrived=actual, allowed=DtefJson.accepts)
         if missing := [name for name in _TOP_LEVEL_FIELDS if name not in data]:
             problem = f"not a survey: missing {', '.join(missing)}"
-            raise SurveyError(
-                problem,
-                where=self.where,
-                arrived=f"fields {list_names(data)}",
-                allowed=f"fields {', '.join(_TOP_LEVEL_FIELDS)}",
+            raise self.make_error(
+                problem, arrived=f"fields {list_names(data)}", allowed=f"fields {', '.join(_TOP_LEVEL_FIELDS)}"
             )
         return data
 
@@ -107,27 +112,43 @@ class JsonText:
         """Return the error for invalid JSON. If the text ends too early, it points to the end."""
         text = self.text.rstrip()
         if error.pos < len(text) and not error.msg.startswith("Unterminated string"):
-            return SurveyError("not JSON", where=self.where, line=error.lineno, arrived=error.msg)
+            return self.make_error("not JSON", line=error.lineno, arrived=error.msg)
         line = self._find_line_at(max(len(text) - 1, 0))
         requirement = f"a complete JSON object; the file ends too early, after {format_count(len(text), 'character')}, with {text[-30:]!r}"
-        return SurveyError("not JSON", where=self.where, line=line, arrived=error.msg, allowed=requirement)
+        return self.make_error("not JSON", line=line, arrived=error.msg, allowed=requirement)
 
     def field(self, owner: Mapping[str, Any], name: str, kind: type, subject: str, line: int | None) -> Any:
         """Return `owner[name]`. Raises SurveyError if it is missing or of another type."""
         value = owner.get(name)
         if not isinstance(value, kind):
             problem = f"{name} of {subject} is {'not usable' if name in owner else 'missing'}"
-            raise SurveyError(problem, where=self.where, line=line, arrived=value, allowed=_TYPE_NAMES[kind])
+            raise self.make_error(problem, line=line, arrived=value, allowed=_TYPE_NAMES[kind])
         return value
 
-    def line(self, pattern: str, occurrence: int = 0) -> int | None:
-        """Return the line of the n-th match of a pattern in the text (-1 is the last), or None without such a match."""
-        starts = [m.start() for m in re.finditer(pattern, self.text)]
-        return self._find_line_at(starts[occurrence]) if -len(starts) <= occurrence < len(starts) else None
+    def find_question(self, question_id: str) -> int | None:
+        """Return the line of the first key with this id, or None without one."""
+        return self._key_lines.get(json.dumps(question_id, ensure_ascii=False), [None])[0]
 
-    def lines(self, pattern: str) -> list[int]:
-        """Return the lines of all matches of a pattern."""
-        return [self._find_line_at(m.start()) for m in re.finditer(pattern, self.text)]
+    def find_segment(self, segment_id: str) -> int | None:
+        """Return the line of the last segment with this id, or None without one."""
+        return self._segment_lines.get(json.dumps(segment_id, ensure_ascii=False))
+
+    def find_responses(self) -> list[int]:
+        """Return the lines of all responses."""
+        return self._key_lines.get('"questionId"', [])
+
+    @cached_property
+    def _key_lines(self) -> dict[str, list[int]]:
+        """Key, as written -> its lines."""
+        lines = defaultdict[str, list[int]](list)
+        for match in re.finditer(rf"({_JSON_TEXT})\s*:", self.text):
+            lines[match[1]].append(self._find_line_at(match.start()))
+        return lines
+
+    @cached_property
+    def _segment_lines(self) -> dict[str, int]:
+        matches = re.finditer(rf'"id"\s*:\s*({_JSON_TEXT})', self.text)
+        return {match[1]: self._find_line_at(match.start()) for match in matches}
 
     def _find_line_at(self, position: int) -> int:
         return bisect_right(self._line_starts, position)
@@ -141,11 +162,9 @@ class JsonText:
         if len(result) < len(pairs):
             names = sorted(name for name, _ in pairs)
             duplicate = next(a for a, b in pairwise(names) if a == b)
-            lines = self.lines(f"{re.escape(json.dumps(duplicate, ensure_ascii=False))}\\s*:")
+            lines = self._key_lines.get(json.dumps(duplicate, ensure_ascii=False), [])
             line = lines[1] if len(lines) == 2 else None
-            raise SurveyError(
-                f"{duplicate!r} occurs twice in one object", where=self.where, line=line, allowed="each id or field once"
-            )
+            raise self.make_error(f"{duplicate!r} occurs twice in one object", line=line, allowed="each id or field once")
         return result
 
 
@@ -153,17 +172,14 @@ _TYPE_NAMES: dict[type, str] = {str: "a text", dict: "an object", list: "a list"
 
 
 def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list[Question], list[Finding]]:
-    """Return the questions in file order, without other types and one-option questions, and findings on these."""
+    """Return the questions in file order, without other types, and findings on these."""
     questions: list[Question] = []
-    single: list[Question] = []
     other_types: list[str] = []
     for question_id, entry in raw.items():
         subject = f"question {question_id}"
-        line = source.line(f"{re.escape(json.dumps(question_id, ensure_ascii=False))}\\s*:")
+        line = source.find_question(question_id)
         if not isinstance(entry, dict):
-            raise SurveyError(
-                f"{subject} is not an object", where=source.where, line=line, arrived=entry, allowed="{text, type, options}"
-            )
+            raise source.make_error(f"{subject} is not an object", line=line, arrived=entry, allowed="{text, type, options}")
         text = clean_lines(source.field(entry, "text", str, subject, line))
         kind = str(entry.get("type", ""))
         if _OTHER_TYPES.search(kind):
@@ -171,9 +187,7 @@ def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list
             continue
         options = source.field(entry, "options", list, subject, line)
         if not all(isinstance(o, str) for o in options):
-            raise SurveyError(
-                f"options of {subject} are not all texts", where=source.where, line=line, arrived=options, allowed="texts"
-            )
+            raise source.make_error(f"options of {subject} are not all texts", line=line, arrived=options, allowed="texts")
         scale_name = entry.get("scale", kind)
         scale = scale_name if scale_name in KINDS else None
         roles, positions = _read_places(source, entry, len(options), subject, line)
@@ -181,17 +195,9 @@ def _read_json_questions(source: JsonText, raw: Mapping[str, Any]) -> tuple[list
         question = Question(question_id, text, tuple(map(clean, options)), scale, battery, roles=roles, positions=positions)
         check_question(question, where=source.where, line=line)
         check_places(question, [line] * len(options), where=source.where)
-        (questions if len(options) > 1 else single).append(question)
-    findings = [
-        Finding("info", "question-type", "Only single-select questions are used.", tuple(other_types)),
-        Finding(
-            "warning",
-            "single-option-question",
-            "A question with only one option cannot be predicted.",
-            tuple(q.text for q in single),
-        ),
-    ]
-    return questions, [f for f in findings if f.items]
+        questions.append(question)
+    finding = Finding("info", "question-type", "Only single-select questions are used.", tuple(other_types))
+    return questions, [finding] if other_types else []
 
 
 def _read_places(
@@ -206,7 +212,7 @@ def _read_places(
                 f"{name} of {subject} does not have one value per option",
                 f"{format_count(k, 'value')}, with null for a missing one",
             )
-            raise SurveyError(problem, where=source.where, line=line, arrived=values, allowed=requirement)
+            raise source.make_error(problem, line=line, arrived=values, allowed=requirement)
         lists[name] = values
     roles = tuple(parse_role(value, where=source.where, line=line) for value in lists["role"])
     return roles, tuple(parse_position(value, where=source.where, line=line) for value in lists["position"])
@@ -214,27 +220,21 @@ def _read_places(
 
 def _read_segments(source: JsonText, data: Mapping[str, Any], keys: set[str]) -> tuple[list[Segment], list[Answer]]:
     """Return all segments and their answers to the used questions."""
-    response_lines = iter(source.lines(r'"questionId"\s*:'))
+    response_lines = iter(source.find_responses())
     segments: list[Segment] = []
     answers: list[Answer] = []
     ids: set[str] = set()
     for entry in source.field(data, "segments", list, "the survey", None):
         if not isinstance(entry, dict):
-            raise SurveyError(
-                "a segment is not an object",
-                where=source.where,
-                arrived=entry,
-                allowed="{id, attributes, sampleSize, responses}",
+            raise source.make_error(
+                "a segment is not an object", arrived=entry, allowed="{id, attributes, sampleSize, responses}"
             )
         segment_id = source.field(entry, "id", str, f"segment {len(segments) + 1}", None)
-        id_pattern = f'"id"\\s*:\\s*{re.escape(json.dumps(segment_id, ensure_ascii=False))}'
+        line = source.find_segment(segment_id)
         if segment_id in ids:
-            line = source.line(id_pattern, -1)
-            raise SurveyError(
-                f"duplicate segment id {segment_id!r}", where=source.where, line=line, allowed="each segment once"
-            )
+            raise source.make_error(f"duplicate segment id {segment_id!r}", line=line, allowed="each segment once")
         ids.add(segment_id)
-        group = _read_segment(source, entry, segment_id, id_pattern)
+        group = _read_segment(source, entry, segment_id, line)
         segments.append(group)
         answers += (
             a for a in _iterate_json_answers(source, entry, group, data["questions"], response_lines) if a.question_id in keys
@@ -242,45 +242,38 @@ def _read_segments(source: JsonText, data: Mapping[str, Any], keys: set[str]) ->
     return segments, answers
 
 
-def _read_segment(source: JsonText, entry: Mapping[str, Any], segment_id: str, id_pattern: str) -> Segment:
+def _read_segment(source: JsonText, entry: Mapping[str, Any], segment_id: str, line: int | None) -> Segment:
     subject = f"segment {segment_id!r}"
     attributes = entry.get("attributes")
     if not isinstance(attributes, dict) or not attributes or not all(isinstance(v, str) for v in attributes.values()):
-        line, requirement = source.line(id_pattern), "an object with at least one attribute and its text"
-        raise SurveyError(
-            f"attributes of {subject} are not usable", where=source.where, line=line, arrived=attributes, allowed=requirement
-        )
-    n = _count(
-        source, entry.get("sampleSize"), f"sampleSize of {subject}", source.line(id_pattern) if "sampleSize" in entry else None
-    )
+        requirement = "an object with at least one attribute and its text"
+        raise source.make_error(f"attributes of {subject} are not usable", line=line, arrived=attributes, allowed=requirement)
+    n = parse_respondents(entry.get("sampleSize"), f"sampleSize of {subject}", where=source.where, line=line)
     group = segment(attributes, n, where=source.where, line=None)
-    return replace(group, n_effective=_read_effective_size(source, entry, subject, source.line(id_pattern)))
+    effective = entry.get("n_effective")
+    return replace(
+        group,
+        n_effective=parse_effective_respondents(effective, f"n_effective of {subject}", where=source.where, line=line),
+    )
 
 
 def _iterate_json_answers(
     source: JsonText, entry: Mapping[str, Any], group: Segment, entries: Mapping[str, object], lines: Iterator[int]
 ) -> Iterator[Answer]:
-    question_ids: set[str] = set()
     for response in source.field(entry, "responses", list, f"segment {group.key}", None):
         line = next(lines, None)
         subject = f"a response of segment {group.key}"
         if not isinstance(response, dict):
-            raise SurveyError(
-                f"{subject} is not an object", where=source.where, arrived=response, allowed="{questionId, distribution}"
-            )
+            raise source.make_error(f"{subject} is not an object", arrived=response, allowed="{questionId, distribution}")
         question_id = source.field(response, "questionId", str, subject, line)
         if question_id not in entries:
             problem = f"{subject} to an unknown question"
-            raise SurveyError(
-                problem, where=source.where, line=line, arrived=question_id, allowed=f"ids of questions: {list_names(entries)}"
-            )
-        if question_id in question_ids:
-            problem = f"two responses of segment {group.key} to question {question_id}"
-            raise SurveyError(problem, where=source.where, line=line, allowed="one response per segment and question")
-        question_ids.add(question_id)
+            raise source.make_error(problem, line=line, arrived=question_id, allowed=f"ids of questions: {list_names(entries)}")
         distribution = source.field(response, "distribution", list, f"{subject} to {question_id}", line)
-        n = _count(source, response.get("n", response.get("sampleSize")), f"n of {subject} to {question_id}", line)
-        effective = _read_effective_size(source, response, f"{subject} to {question_id}", line)
+        n, effective = response.get("n", response.get("sampleSize")), response.get("n_effective")
+        subject = f"{subject} to {question_id}"
+        n = parse_respondents(n, f"n of {subject}", where=source.where, line=line)
+        effective = parse_effective_respondents(effective, f"n_effective of {subject}", where=source.where, line=line)
         yield Answer(group.key, question_id, tuple(map(_read_json_percentage, distribution)), n, source.where, line, effective)
 
 
@@ -290,24 +283,3 @@ def _read_json_percentage(value: object) -> float | Unreadable | None:
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return None if value is None else float(value)
     return Unreadable(json.dumps(value))
-
-
-def _read_effective_size(source: JsonText, entry: Mapping[str, Any], subject: str, line: int | None) -> float | None:
-    value = entry.get("n_effective")
-    size = parse_effective_size(value)
-    if value is not None and size is None:
-        problem = f"n_effective of {subject} is not a number of respondents"
-        raise SurveyError(problem, where=source.where, line=line, arrived=value, allowed="a number above 0")
-    return size
-
-
-def _count(source: JsonText, value: object, subject: str, line: int | None) -> int | None:
-    if value is None:
-        return None
-    count = parse_people_count(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-    if count is None:
-        requirement = "a whole number >= 0"
-        raise SurveyError(
-            f"{subject} is not a number of respondents", where=source.where, line=line, arrived=value, allowed=requirement
-        )
-    return count

@@ -16,18 +16,20 @@ from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.survey.adapters.dialogue_files import (
     AGGREGATE,
     COUNTS_FILE,
+    DERIVED_COLUMN,
     GUIDE,
     REQUIRED,
+    SEGMENT_COLUMN,
+    Counts,
     GuideItem,
     Poll,
+    Questionnaire,
+    SegmentColumn,
     collect_guide_blocks,
     collect_guide_orders,
     read_aggregate,
 )
-from dtef_pipeline.survey.adapters.long_table import DERIVED_COLUMN, SEGMENT_COLUMN, Counts, SegmentColumn
-from dtef_pipeline.survey.adapters.questionnaire import Questionnaire
 from dtef_pipeline.survey.attributes import canonical, classify_groups, find_candidates, find_profile_attribute, segment
-from dtef_pipeline.survey.completeness import is_lacking_options, report_cut_questions
 from dtef_pipeline.survey.model import Answer, Finding, Question, Survey, Unreadable
 from dtef_pipeline.survey.validation import check_question, find_round_name, parse_percentage
 
@@ -38,17 +40,10 @@ _SUMS_UP = re.compile(
     re.IGNORECASE,
 )
 """Columns over several segments, as they are published (Norther Europe, Souther Asia), and those of a questionnaire's branches."""
-_ABOUT_OPEN_ANSWERS = (
-    "OriginalResponse",
-    "Star",
-    "Categories",
-    "Sentiment",
-    "Submitted By",
-    "Language",
-    "Sample ID",
-    "Participant ID",
-)
-_DESCRIPTIVE = {*REQUIRED, *_ABOUT_OPEN_ANSWERS, "All"}
+_DESCRIPTIVE = {
+    *(*REQUIRED, "All", "OriginalResponse", "Star", "Categories", "Sentiment"),
+    *("Submitted By", "Language", "Sample ID", "Participant ID"),
+}
 
 
 class GlobalDialogues:
@@ -206,14 +201,13 @@ def _keep_one_column_per_key(columns: Sequence[SegmentColumn], polls: Sequence[P
 def _select_questions(
     polls: Sequence[Poll], columns: Sequence[SegmentColumn], guide: Sequence[GuideItem], where: str
 ) -> tuple[list[tuple[Question, Poll]], list[Finding]]:
-    """Return the questions to predict with their rows in questionnaire order, and findings on omitted profile and one-option questions."""
+    """Return the questions to predict with their rows in questionnaire order, and a finding on omitted profile questions."""
     values: dict[str, list[str]] = defaultdict(list)
     for c in columns:
         if c.segment.n or c.segment.n is None:
             values[c.segment.attribute].append(c.segment.value)
     order, blocks = collect_guide_orders(guide), collect_guide_blocks(guide)
     targets, profile = [], []
-    single, cut = list[str](), list[str]()
     for poll in polls:
         attribute = find_profile_attribute(poll.options, values)
         if attribute and _is_answering_itself(poll, [c for c in columns if c.segment.attribute == attribute]):
@@ -221,19 +215,9 @@ def _select_questions(
             continue
         question = Question(poll.id, poll.text, tuple(poll.options), block=blocks.get(normalize_text(poll.text)))
         check_question(question, where=where, line=poll.line)
-        if len(question.options) < 2:
-            shares = [(_read_percentages(poll, c.index), c.segment.n) for c in columns]
-            (cut if is_lacking_options(shares) else single).append(poll.text)
-        else:
-            targets.append(_order_by_guide(question, poll, order.get(normalize_text(poll.text), ())))
-    findings = [
-        Finding(
-            "info", "profile-question", "Questions about the respondent (age, country, ...) are not predicted.", tuple(profile)
-        ),
-        Finding("warning", "single-option-question", "A question with only one option cannot be predicted.", tuple(single)),
-        report_cut_questions(cut),
-    ]
-    return targets, [f for f in findings if f.items]
+        targets.append(_order_by_guide(question, poll, order.get(normalize_text(poll.text), ())))
+    message = "Questions about the respondent (age, country, ...) are not predicted."
+    return targets, [Finding("info", "profile-question", message, tuple(profile))] if profile else []
 
 
 def _read_percentages(poll: Poll, column: int) -> tuple[float | Unreadable | None, ...]:

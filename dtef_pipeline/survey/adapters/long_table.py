@@ -5,43 +5,34 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 from pyarrow import ArrowException
 
 from dtef_pipeline.errors import SurveyError
 from dtef_pipeline.identity import normalize_text
-from dtef_pipeline.survey.adapters.text_files import (
-    detect_other_separator,
-    iterate_text_rows,
-    read_csv_header,
-    require_separator,
-)
+from dtef_pipeline.survey.adapters.text_files import detect_other_separator, open_table, read_csv_header
 from dtef_pipeline.survey.answer_scales.non_answers import OPTION_ROLES, Role
 from dtef_pipeline.survey.answer_scales.scales import KINDS
-from dtef_pipeline.survey.attributes import canonical, classify_groups, clean, find_candidates, make_segment_key, segment
-from dtef_pipeline.survey.completeness import MISSING_QUESTIONS, is_lacking_options, report_cut_questions
+from dtef_pipeline.survey.attributes import clean, segment
 from dtef_pipeline.survey.model import Answer, Finding, Question, Segment, Survey, Unreadable
 from dtef_pipeline.survey.validation import (
     check_places,
     check_question,
     make_round_id,
-    parse_effective_size,
+    parse_effective_respondents,
     parse_percentage,
     parse_position,
+    parse_respondents,
     parse_role,
     parse_weighted_count,
-    parse_whole_count,
     require_columns,
 )
-from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.shortening import shorten_to_line
 
 LONG_COLUMNS = {
@@ -62,7 +53,6 @@ LONG_COLUMNS = {
     "battery": "optional: the question's battery (block), the same in all rows of a question; blank: derived by rule",
 }
 _REQUIRED_COLUMNS = ("round", "question", "option", "attribute", "value")
-_ONE_OPTION = "A question with only one option cannot be predicted."
 _TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
 
 Row = Mapping[str, str]
@@ -84,23 +74,14 @@ class LongTable:
         except SurveyError:
             return False
 
-    def read(self, path: Path) -> Survey:
-        """Return the only round of the file."""
-        surveys = self.read_rounds(path)
-        if len(surveys) != 1:
-            raise SurveyError("several rounds in the file", where=str(path), arrived=[s.round for s in surveys], allowed="one")
-        return surveys[0]
-
-    def read_rounds(self, path: Path) -> list[Survey]:
+    def read(self, path: Path) -> list[Survey]:
         """Return all rounds of the file, in order of appearance."""
         where = str(path)
-        columns = _read_table_header(path)
-        require_separator(columns, path)
-        require_columns(columns, _REQUIRED_COLUMNS, where=where)
+        columns, rows = _open_rows(path)
         if not {"percent", "count"} & {*columns}:
             raise SurveyError("the column `percent` or `count` is missing", where=where, line=1, arrived=", ".join(columns))
         rounds: dict[str, _Round] = {}
-        for line, row in _iterate_table_rows(path):
+        for line, row in rows:
             name = make_round_id(_require_cell(row, "round", where, line), where=where)
             rounds.setdefault(name, _Round(name, where)).add(row, line)
         if not rounds:
@@ -113,30 +94,27 @@ def _read_table_header(path: Path) -> list[str]:
     if not path.is_file() or path.suffix.lower() not in _TABLE_SUFFIXES:
         return []
     try:
-        if path.suffix.lower() == ".parquet":
-            return [name.strip().lower() for name in pq.read_schema(path).names]
-        return [name.strip().lower() for name in read_csv_header(path)]
+        names = pq.read_schema(path).names if path.suffix.lower() == ".parquet" else read_csv_header(path)
+        return list(map(_clean_name, names))
     except ArrowException as error:
         raise SurveyError("not a readable table", where=str(path), arrived=str(error)) from error
 
 
-def _iterate_table_rows(path: Path) -> Iterator[tuple[int, Row]]:
-    """Yield (line, row) with cells as text, blank if missing. The lines of a Parquet file are its rows, from 1."""
+def _open_rows(path: Path) -> tuple[list[str], Iterator[tuple[int, Row]]]:
+    """Return the column names, and (line, row) with cells as text, blank if missing. The lines of a Parquet file are its rows, from 1."""
+    if path.suffix.lower() != ".parquet":
+        columns, rows = open_table(path, _REQUIRED_COLUMNS, _clean_name)
+        return columns, ((line, dict(zip(columns, row, strict=True))) for line, row in rows)
     columns = _read_table_header(path)
-    if path.suffix.lower() == ".parquet":
-        table = pq.read_table(path).rename_columns(columns)
-        for number, cells in enumerate(table.to_pylist(), 1):
-            yield number, {name: "" if cell is None else str(cell) for name, cell in cells.items()}
-        return
-    rows = iterate_text_rows(path)
-    next(rows, None)
-    for line, row in rows:
-        if not any(cell.strip() for cell in row):
-            continue
-        if len(row) != len(columns):
-            problem, requirement = "the row and the header differ in length", format_count(len(columns), "cell")
-            raise SurveyError(problem, where=str(path), line=line, arrived=format_count(len(row), "cell"), allowed=requirement)
-        yield line, dict(zip(columns, row, strict=True))
+    require_columns(columns, _REQUIRED_COLUMNS, where=str(path))
+    table = enumerate(pq.read_table(path).rename_columns(columns).to_pylist(), 1)
+    return columns, (
+        (number, {name: "" if cell is None else str(cell) for name, cell in cells.items()}) for number, cells in table
+    )
+
+
+def _clean_name(name: str) -> str:
+    return name.strip().lower()
 
 
 def _require_cell(row: Row, column: str, where: str, line: int) -> str:
@@ -170,47 +148,40 @@ class _Round:
         self.segments: dict[str, Segment] = {}
         self.cells: dict[tuple[str, str], OptionCells] = {}
 
+    def _make_error(
+        self, problem: str, line: int, arrived: object = None, allowed: str | list[Any] | None = None
+    ) -> SurveyError:
+        return SurveyError(problem, where=self.where, line=line, arrived=arrived, allowed=allowed)
+
     def add(self, row: Row, line: int) -> None:
         """Add a row. Raises SurveyError if it contradicts an earlier one."""
         question_id = self._add_question(row, line)
         option = self._add_option(row, line, question_id)
         key = self._add_segment(row, line)
-        n, effective = self._parse_n(row, line), self._parse_effective_n(row, line)
+        n = parse_respondents(row.get("n"), "n", where=self.where, line=line)
+        effective = parse_effective_respondents(row.get("n_effective"), "n_effective", where=self.where, line=line)
         cells = self.cells.setdefault((key, question_id), OptionCells(line, n, effective))
         if option in cells.shares:
             problem = f"segment {key}, question {question_id}, option {row['option']!r} occurs twice, first at line {cells.lines[option]}"
-            raise SurveyError(problem, where=self.where, line=line, allowed="one row per segment, question and option")
+            raise self._make_error(problem, line=line, allowed="one row per segment, question and option")
         for column, first, now in (("n", cells.n, n), ("n_effective", cells.n_effective, effective)):
             if first != now:
                 problem = f"{column} of segment {key} and question {question_id} differs from line {cells.line}"
-                raise SurveyError(problem, where=self.where, line=line, arrived=row[column], allowed=[first])
+                raise self._make_error(problem, line=line, arrived=row[column], allowed=[first])
         cells.lines[option] = line
         cells.counted = "count" in row
         cells.shares[option] = parse_weighted_count(row["count"]) if "count" in row else parse_percentage(row["percent"])
 
     def build_survey(self) -> Survey:
         questions = {q_id: self._build_question(q_id, q) for q_id, q in self.questions.items()}
-        lone = {q_id: q.text for q_id, q in questions.items() if len(q.options) < 2}
-        shares = {q_id: [(c.readable, c.n) for (_, question), c in self.cells.items() if question == q_id] for q_id in lone}
-        cut = {q_id: text for q_id, text in lone.items() if is_lacking_options(shares[q_id])}
-        findings = [
-            Finding(
-                "warning", "single-option-question", _ONE_OPTION, tuple(text for q_id, text in lone.items() if q_id not in cut)
-            ),
-            report_cut_questions(cut.values()),
-            *count_findings(self.cells, weighted=self._is_weighted),
-        ]
-        answers = [
-            self._build_answer(key, questions[q_id], c)
-            for (key, q_id), c in self.cells.items()
-            if len(questions[q_id].options) > 1
-        ]
+        findings = count_findings(self.cells, weighted=self._is_weighted)
+        answers = [self._build_answer(key, questions[q_id], c) for (key, q_id), c in self.cells.items()]
         return Survey(
             round=self.name,
             name=self.name,
             adapter=LongTable.name,
             path=self.where,
-            questions=tuple(q for q in questions.values() if len(q.options) > 1),
+            questions=tuple(questions.values()),
             segments=tuple(self.segments.values()),
             answers=tuple(answers),
             findings=tuple(f for f in findings if f.items),
@@ -221,26 +192,22 @@ class _Round:
         question_id = clean(row.get("question_id", "")) or text
         scale = normalize_text(row.get("scale", ""))
         if scale not in ("", *KINDS):
-            raise SurveyError(
-                "unknown scale", where=self.where, line=line, arrived=row["scale"], allowed=f"{', '.join(KINDS)}, or blank"
-            )
+            raise self._make_error("unknown scale", line=line, arrived=row["scale"], allowed=f"{', '.join(KINDS)}, or blank")
         entry = self.questions.setdefault(question_id, _Question(text, line, scale, clean(row.get("battery", ""))))
         for column, first, now in (("scale", entry.scale, scale), ("battery", entry.battery, clean(row.get("battery", "")))):
             if first != now:
                 problem = f"{column} of question {question_id} differs from line {entry.line}"
-                raise SurveyError(problem, where=self.where, line=line, arrived=row[column], allowed=[first or "a blank"])
+                raise self._make_error(problem, line=line, arrived=row[column], allowed=[first or "a blank"])
         if normalize_text(entry.text) != normalize_text(text):
             problem = f"question id {question_id} has another text at line {entry.line}"
-            raise SurveyError(problem, where=self.where, line=line, arrived=text, allowed=[entry.text])
+            raise self._make_error(problem, line=line, arrived=text, allowed=[entry.text])
         return question_id
 
     def _add_option(self, row: Row, line: int, question_id: str) -> str:
         text = _require_cell(row, "option", self.where, line)
         order = parse_percentage(row.get("option_order", ""))
         if isinstance(order, Unreadable):
-            raise SurveyError(
-                "option_order is not a number", where=self.where, line=line, arrived=order, allowed="a number, or blank"
-            )
+            raise self._make_error("option_order is not a number", line=line, arrived=order, allowed="a number, or blank")
         options = self.questions[question_id].options
         place = float(len(options)) if order is None else order
         role = parse_role(row.get("role"), where=self.where, line=line)
@@ -249,9 +216,7 @@ class _Round:
         for column, first, now in (("role", option.role, role), ("position", option.position, position)):
             if first != now:
                 problem = f"{column} of option {text!r} of question {question_id} differs from line {option.line}"
-                raise SurveyError(
-                    problem, where=self.where, line=line, arrived=row[column], allowed=["a blank" if first is None else first]
-                )
+                raise self._make_error(problem, line=line, arrived=row[column], allowed=["a blank" if first is None else first])
         return normalize_text(text)
 
     def _add_segment(self, row: Row, line: int) -> str:
@@ -264,26 +229,8 @@ class _Round:
         old_segment = self.segments.setdefault(new_segment.key, new_segment)
         if normalize_text(old_segment.value) != normalize_text(new_segment.value):
             problem = f"two segments have the same key {new_segment.key!r}"
-            raise SurveyError(problem, where=self.where, line=line, arrived=new_segment.value, allowed=[old_segment.value])
+            raise self._make_error(problem, line=line, arrived=new_segment.value, allowed=[old_segment.value])
         return new_segment.key
-
-    def _parse_n(self, row: Row, line: int) -> int | None:
-        cell = row.get("n", "").strip()
-        n = parse_whole_count(cell)
-        if cell and n is None:
-            raise SurveyError(
-                "n is not a number of respondents", where=self.where, line=line, arrived=cell, allowed="a whole number >= 0"
-            )
-        return n
-
-    def _parse_effective_n(self, row: Row, line: int) -> float | None:
-        cell = row.get("n_effective", "")
-        size = parse_effective_size(parse_weighted_count(cell))
-        if size is not None or not cell.strip():
-            return size
-        raise SurveyError(
-            "n_effective is not a number of respondents", where=self.where, line=line, arrived=cell, allowed="a number above 0"
-        )
 
     def _build_question(self, question_id: str, draft: _Question) -> Question:
         _, options, roles, positions, lines = zip(*sorted(draft.options.values(), key=lambda option: option.order), strict=True)
@@ -303,7 +250,8 @@ class _Round:
         total, n = cells.total, cells.n
         if total is not None:
             base = total
-            if n is not None and not self._is_weighted and (total > n or len(cells.shares) < len(question.options)):
+            is_incomplete = len(cells.shares) < max(len(question.options), 2)
+            if n is not None and not self._is_weighted and (total > n or is_incomplete):
                 base = n
             shares = [100 * s / base if base and isinstance(s, float) else 0.0 for s in shares]
             n = n if self._is_weighted else int(base)
@@ -340,13 +288,6 @@ class OptionCells:
     def fault_line(self) -> int:
         """The line of the first cell without a number, or of the first row if all have one."""
         return next((self.lines[option] for option, share in self.shares.items() if not isinstance(share, float)), self.line)
-
-    @property
-    def readable(self) -> tuple[float | Unreadable | None, ...]:
-        """The percentages; counts are divided by n, or None without n."""
-        if not self.counted:
-            return tuple(self.shares.values())
-        return tuple(100 * s / self.n if isinstance(s, float | int) and self.n else None for s in self.shares.values())
 
     @property
     def counts(self) -> list[float]:
@@ -398,95 +339,3 @@ def count_findings(cells: Mapping[tuple[str, str], OptionCells], *, weighted: bo
         return
     yield Finding("warning", "counts-below-n", _COUNTS_BELOW_N, tuple(below))
     yield Finding("warning", "counts-above-n", _COUNTS_ABOVE_N, tuple(above))
-
-
-SEGMENT_COLUMN = re.compile(r"[Oo]\s?(\d+)\s?[:.–-]\s*(\S.*)")
-"""A segment's column: its O-number and its value."""
-
-DERIVED_COLUMN = re.compile(r".* - (?:Weighted Score|Rank \d+ Count)")
-"""What a ranking question adds to a segment's column."""
-
-
-@dataclass(frozen=True)
-class SegmentColumn:
-    """A segment's column, with its index and name in the aggregate file."""
-
-    index: int
-    name: str
-    group: int
-    segment: Segment
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Question id -> column -> respondents. A column is found by its name, or else by its value in any known spelling."""
-
-    columns: Sequence[str] = ()
-    rows: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
-    texts: Mapping[str, str] = field(default_factory=dict)
-    """Question id -> text, blank if the file has none."""
-
-    @cached_property
-    def _name_by_value(self) -> Mapping[str, str]:
-        return {_make_value_key(name): name for name in self.columns}
-
-    def column(self, name: str) -> str | None:
-        """Return the counts file's name of an aggregate column, such as Turkey for Türkiye."""
-        return name if name in self.columns else self._name_by_value.get(_make_value_key(name))
-
-    def n(self, question_id: str, name: str) -> int | None:
-        return self.rows.get(question_id, {}).get(self.column(name) or "")
-
-    def largest_n(self, name: str) -> int | None:
-        """Return the respondents of a segment to its largest question."""
-        column = self.column(name) or ""
-        return max((n for row in self.rows.values() if (n := row.get(column)) is not None), default=None)
-
-    def share(self, name: str) -> str:
-        """Return a segment's share as `684 of 1,058 respondents, 65 %`, or a blank if unknown."""
-        n, everyone = self.largest_n(name), self.largest_n("All")
-        return "" if n is None or not everyone else f"{n:,} of {format_count(everyone, 'respondent')}, {n / everyone:.0%}"
-
-    def add_share(self, name: str) -> str:
-        """Return the column with its share, if known."""
-        return f"{name} ({share})" if (share := self.share(name)) else name
-
-    def findings(self, questions: Sequence[Question], names: Sequence[str]) -> Iterator[Finding]:
-        """Yield findings on segments and questions that the file lacks."""
-        if absent := tuple(name for name in names if self.column(name) is None):
-            yield Finding("error", "no-counts-column", "The counts file has no column for these segments.", absent)
-        if missing := tuple(q.text for q in questions if q.id not in self.rows):
-            message = "The counts file has no row for these questions, so their n would be the size of the segment"
-            yield Finding("error", MISSING_QUESTIONS, message, missing)
-
-    def find_lost_segments(self, columns: Sequence[str], keys: Collection[str]) -> dict[str, str | None]:
-        """Return the segments with respondents that the aggregate's `columns` lack: column -> its attribute, if known.
-
-        `keys` are those of the aggregate's segments. An attribute that was asked twice may have its columns once.
-        """
-        value_keys = {_make_value_key(name) for name in columns}
-        values = {
-            name: match
-            for name in self.columns
-            if (match := SEGMENT_COLUMN.fullmatch(name)) and not DERIVED_COLUMN.fullmatch(name)
-        }
-        groups: dict[int, list[str]] = defaultdict(list)
-        for match in values.values():
-            groups[int(match[1])].append(match[2])
-        classes = classify_groups(groups)
-        attributes = {name: classes[int(match[1]), match[2]] for name, match in values.items()}
-        return {
-            name: attribute
-            for name, attribute in attributes.items()
-            if self.largest_n(name)
-            and _make_value_key(name) not in value_keys
-            and (attribute is None or make_segment_key(attribute, values[name][2]) not in keys)
-        }
-
-
-def _make_value_key(name: str) -> str:
-    match = SEGMENT_COLUMN.fullmatch(name)
-    if match is None:
-        return normalize_text(name)
-    candidates = sorted(find_candidates(match[2]))
-    return f"{match[1]}:{normalize_text(canonical(candidates[0], match[2]) if candidates else match[2])}"

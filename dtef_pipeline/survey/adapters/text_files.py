@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from dtef_pipeline.errors import SurveyError
+from dtef_pipeline.survey.attributes import clean
+from dtef_pipeline.survey.validation import require_columns
+from dtef_pipeline.text.number_words import format_count
 
 
 def iterate_text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -21,7 +24,7 @@ def iterate_text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             for row in reader:
                 _require_closed_quote(lines_of_row, path, reader.line_num)
                 lines_of_row.clear()
-                if any(row):
+                if any(cell.strip() for cell in row):
                     yield reader.line_num, row
     except UnicodeDecodeError:
         raise make_utf8_error(path, "a CSV file") from None
@@ -45,6 +48,28 @@ def _require_closed_quote(lines: Sequence[str], path: Path, last: int) -> None:
             line=last - len(lines) + 1,
             allowed='two around a cell, and "" for one inside it',
         )
+
+
+def open_table(
+    path: Path, names: Sequence[str], clean_name: Callable[[str], str] = clean
+) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """Return the cleaned column names, which must include `names`, and an iterator over the rows, which must be as long as the header."""
+    rows = iterate_text_rows(path)
+    _, header = next(rows, (0, []))
+    if not header:
+        raise SurveyError("the file is empty", where=str(path), allowed=f"columns {', '.join(names)}")
+    require_separator(header, path)
+    columns = list(map(clean_name, header))
+    require_columns(columns, names, where=str(path))
+    return columns, _iterate_full_rows(rows, len(columns), str(path))
+
+
+def _iterate_full_rows(rows: Iterator[tuple[int, list[str]]], width: int, where: str) -> Iterator[tuple[int, list[str]]]:
+    for line, row in rows:
+        if len(row) != width:
+            problem, requirement = "the row and the header differ in length", f"{format_count(width, 'cell')}, as in the header"
+            raise SurveyError(problem, where=where, line=line, arrived=len(row), allowed=requirement)
+        yield line, row
 
 
 def read_csv_header(path: Path) -> list[str]:

@@ -10,7 +10,7 @@ import re
 from typing import Literal, get_args
 
 from dtef_pipeline.identity import normalize_text
-from dtef_pipeline.survey.answer_scales.scale_words import TABLES
+from dtef_pipeline.survey.answer_scales.opposites import TABLES
 
 Role = Literal["substantive", "dont_know", "refused", "volunteered"]
 """What an option is: an answer, or one of three that have no place on the scale; volunteered ones are not read to respondents."""

@@ -1,4 +1,4 @@
-"""The names of the baselines. `baselines.py` and `neighbours.py` compute their predictions."""
+"""The names of the baselines. `baselines.py` computes their predictions."""
 
 from __future__ import annotations
 

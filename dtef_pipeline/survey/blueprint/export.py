@@ -13,8 +13,8 @@ import pyarrow as pa
 import yaml
 
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.survey.blueprint.answers import is_one_distribution
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.blueprint.wording import is_one_distribution
 
 # The C implementation, where there is one, is ten times as fast.
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

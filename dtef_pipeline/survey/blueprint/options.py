@@ -1,17 +1,42 @@
-"""The options of prompts and their allowed values."""
+"""The options of prompts and their allowed values, and the system prompts of `systems.toml` in this folder."""
 
 from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from importlib.resources import files
 from typing import Any
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.survey.blueprint.systems import check_system
 from dtef_pipeline.text.number_words import format_count
+
+_TEXTS = tomllib.loads(files("dtef_pipeline.survey.blueprint").joinpath("systems.toml").read_text(encoding="utf-8"))
+SHIPPED = ("default", *_TEXTS["segment"])
+"""Ids of the system prompts that need no text from the user."""
+
+
+def check_system(system: str, own_text: str) -> None:
+    """Raise ConfigError for an id that is not shipped and has no text, and for a shipped id with another text."""
+    if system in SHIPPED and own_text:
+        raise ConfigError(
+            f"system prompt {system!r} is shipped and cannot be changed: give your own an id other than {', '.join(SHIPPED)}"
+        )
+    if system not in SHIPPED and not own_text.strip():
+        raise ConfigError(
+            f"unknown system prompt {system!r}: allowed: {', '.join(SHIPPED)}, or an id of your own with its text"
+        )
+
+
+def choose_system_prompt(system: str, own_text: str, task: str, answer_form: str, profile: str = "segment") -> str:
+    """Return the system text; empty for `none`. `answer_form` is the description of the answer in the `default` prompt."""
+    if system == "default":
+        return f"{_TEXTS['default'][profile][task]} {answer_form}"
+    return str(_TEXTS[profile].get(system, own_text))
+
 
 TASKS = ("distribution", "shift", "synthetic-individuals", "batch")
 FORMATS = ("attribute-label", "distribution-context", "narrative")

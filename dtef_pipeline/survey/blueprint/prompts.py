@@ -16,11 +16,17 @@ from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import compute_blueprint_hash, digest, prompt_id
 from dtef_pipeline.survey.blueprint import wording
-from dtef_pipeline.survey.blueprint.answers import build_response_schema, describe_form_for_system, describe_form_for_user
-from dtef_pipeline.survey.blueprint.narrative import write_narrative
-from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
-from dtef_pipeline.survey.blueprint.systems import choose_system_prompt
-from dtef_pipeline.survey.blueprint.wording import People, format_percent, list_lettered_options, list_lettered_shares
+from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel, choose_system_prompt
+from dtef_pipeline.survey.blueprint.wording import (
+    People,
+    build_response_schema,
+    describe_form_for_system,
+    describe_form_for_user,
+    format_percent,
+    list_lettered_options,
+    list_lettered_shares,
+    write_narrative,
+)
 from dtef_pipeline.survey.tables import BLUEPRINTS
 from dtef_pipeline.text.number_words import format_count
 

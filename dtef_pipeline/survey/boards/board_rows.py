@@ -8,22 +8,21 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.boards.boards import BY_METRIC, BoardEvidence, board, load_evidence
-from dtef_pipeline.boards.cells import BoardOptions, load_cells
+from dtef_pipeline.boards.cells import BoardOptions, Deviations, load_cells
 from dtef_pipeline.boards.comparisons import compare_all_pairs, list_contradictions, rank_ranges
 from dtef_pipeline.boards.reliability import compute_reliability
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.conditions import compare_conditions
-from dtef_pipeline.survey.boards.consistency import (
+from dtef_pipeline.survey.boards.conditions import compare_conditions, compute_responsiveness, load_context_shown
+from dtef_pipeline.survey.boards.noise import SAMPLE_COLUMNS
+from dtef_pipeline.survey.boards.segment_gaps import (
     add_segment_cautions,
     build_consistency_board,
+    compute_segment_gaps,
     estimate_consistency,
     rank_by_spread,
 )
-from dtef_pipeline.survey.boards.noise import SAMPLE_COLUMNS
-from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness, load_context_shown
-from dtef_pipeline.survey.boards.segment_gaps import compute_segment_gaps
 from dtef_pipeline.survey.boards.survey_boards import BREAKDOWNS, BY_NAME, PUBLISHED
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
@@ -60,10 +59,15 @@ def compute_board(
     """
     if by not in BY_NAME:
         raise ConfigError(f"board {by!r}: allowed: {', '.join(BY_NAME)}")
-    if by in _MAKERS:
-        return _MAKERS[by](connection, options, evidence)
-    if options.intervals and by != BY_METRIC:
+    if by == "conditions":
+        assert isinstance(options, SurveyBoardOptions)
+        return compare_conditions(connection, options)
+    if by == "reliability":
+        return compute_reliability(connection, options, evidence.cells if evidence else None)
+    if by in _TESTS or (options.intervals and by != BY_METRIC):
         evidence = evidence or load_evidence(connection, options)
+    if evidence and by in _TESTS:
+        return _TESTS[by](connection, options, evidence.cells, _get_score_noise(evidence))
     if by == "consistency":
         return _compute_consistency(connection, options, evidence)
     frame = board(connection, by, options, evidence)
@@ -72,7 +76,7 @@ def compute_board(
     cautions = {POPULATION_MARGINAL: _CONTAINS_ANSWERS}
     notes = [frame["note"], frame["model"].map(cautions).fillna("")]
     if by == "overall":
-        comparisons = _compute_comparisons(connection, options, evidence, with_parsed=False)
+        comparisons = compare_all_pairs(evidence.cells, options, _get_score_noise(evidence), has_parsed=False)
         notes.append(list_contradictions(frame, comparisons, KEYS))
         frame = frame.join(rank_ranges(frame, comparisons, KEYS))
         frame = frame[[name for name in LEADERBOARD if name in frame]]
@@ -94,41 +98,23 @@ def _compute_consistency(connection: Connection, options: BoardOptions, evidence
     frame = build_consistency_board(cells, options)
     if not options.intervals:
         return frame
-    noise = evidence.noise.score if evidence and evidence.noise else None
-    components = estimate_consistency(cells, options, noise).astype(dict.fromkeys(KEYS.series, str))
+    components = estimate_consistency(cells, options, evidence and _get_score_noise(evidence)).astype(
+        dict.fromkeys(KEYS.series, str)
+    )
     frame = rank_by_spread(frame.merge(components, on=list(KEYS.series), how="left"), "segment_sd_true")
     return frame.assign(consistency_note=add_segment_cautions(frame), seed=options.seed)
 
 
-def _compute_comparisons(
-    connection: Connection, options: BoardOptions, evidence: BoardEvidence | None, *, with_parsed: bool = True
-) -> pd.DataFrame:
-    cells, noise = evidence or load_evidence(connection, options)
-    return compare_all_pairs(cells, options, noise.score if noise else None, has_parsed=with_parsed)
+def _get_score_noise(evidence: BoardEvidence) -> Deviations | None:
+    return evidence.noise.score if evidence.noise else None
 
 
-def _compute_responsiveness(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
-    cells, noise = evidence or load_evidence(connection, options)
-    return compute_responsiveness(cells, load_context_shown(connection), options, noise.score if noise else None)
-
-
-def _compute_segment_gaps(connection: Connection, options: BoardOptions, evidence: BoardEvidence | None) -> pd.DataFrame:
-    cells, noise = evidence or load_evidence(connection, options)
-    return compute_segment_gaps(cells, options, noise.score if noise else None)
-
-
-def _compute_conditions(connection: Connection, options: BoardOptions, _: BoardEvidence | None) -> pd.DataFrame:
-    assert isinstance(options, SurveyBoardOptions)
-    return compare_conditions(connection, options)
-
-
-_MAKERS: Mapping[str, Callable[[Connection, BoardOptions, BoardEvidence | None], pd.DataFrame]] = {
-    "comparisons": _compute_comparisons,
-    "conditions": _compute_conditions,
-    "context": _compute_responsiveness,
-    "gaps": _compute_segment_gaps,
-    "reliability": lambda connection, options, evidence: compute_reliability(
-        connection, options, evidence.cells if evidence else None
+Test = Callable[[Connection, BoardOptions, pd.DataFrame, Deviations | None], pd.DataFrame]
+_TESTS: Mapping[str, Test] = {
+    "comparisons": lambda _, options, cells, noise: compare_all_pairs(cells, options, noise),
+    "context": lambda connection, options, cells, noise: compute_responsiveness(
+        cells, load_context_shown(connection), options, noise
     ),
+    "gaps": lambda _, options, cells, noise: compute_segment_gaps(cells, options, noise),
 }
-"""The functions that compute the boards that are not rankings, by name."""
+"""The functions that compute the boards of tests, by name."""

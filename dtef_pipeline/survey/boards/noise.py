@@ -10,7 +10,7 @@ the choice of respondents.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -26,30 +26,21 @@ from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.scoring import metrics
-from dtef_pipeline.survey.scoring.matrices import (
-    EFFECTIVE,
+from dtef_pipeline.survey.scoring.metrics import (
+    Floats,
     Places,
-    add_effective,
     build_matrix,
     compute_scale_ranks,
     has_listed_order,
     sample_sizes,
 )
-from dtef_pipeline.survey.scoring.metrics import Floats
 from dtef_pipeline.survey.tables import DISTANCES
 
 REPLICATES = 20
 """Samples per pair. Their deviations are pooled over pairs, so that 20 are enough for hundreds of pairs."""
 SAMPLE_COLUMNS = (
-    *KEYS.pair,
-    "attribute",
-    "scale",
-    "dont_know",
-    "positions",
-    "observed",
-    "leave_one_out_marginal",
-    "n",
-    EFFECTIVE,
+    *(*KEYS.pair, "attribute", "scale", "dont_know", "positions"),
+    *("observed", "leave_one_out_marginal", "n", "n_effective"),
 )
 """Columns of `survey_responses` that are needed."""
 ANSWER_COLUMNS = (*SAMPLE_COLUMNS, "leave_one_out_n", "population", "population_n")
@@ -87,19 +78,20 @@ def estimate_sampling_noise(
     """
     if not has_table(connection, "survey_responses"):
         return None
-    names = ", ".join(effective_n_sql(connection) if name == EFFECTIVE else name for name in SAMPLE_COLUMNS)
-    survey = filter_with_size(connection.sql(f"SELECT {names} FROM survey_responses ORDER BY ALL").to_arrow_table())
+    survey = filter_with_size(
+        connection.sql(f"SELECT {', '.join(SAMPLE_COLUMNS)} FROM survey_responses ORDER BY ALL").to_arrow_table()
+    )
     index = pd.MultiIndex.from_frame(survey.select(list(KEYS.pair)).to_pandas())
     code, pairs = identify(cells, KEYS.pair)
     # The survey's row of each cell, or -1 without a row.
     pair = index.get_indexer(pd.MultiIndex.from_frame(pairs.astype(str))).astype(np.int64)[code]
     samples = list(draw_answers(survey, np.unique(pair[pair >= 0]), np.random.default_rng(options.seed)))
     row, predicted = _load_predictions(connection, cells)
-    sums = score_against_samples(samples, Predictions(cells["model"], pair, row, predicted), options.metric)
+    score, draws = _score_against_samples(samples, Predictions(cells["model"], pair, row, predicted), options.metric)
     unread = (cells["n_answered"] - cells["n_ok"]).to_numpy(dtype=np.float64)
-    np.divide(sums.score, np.maximum(sums.draws + unread, 1).astype(np.float32)[:, None], out=sums.score)
+    np.divide(score, np.maximum(draws + unread, 1).astype(np.float32)[:, None], out=score)
     survey_rows = np.where(pair < 0, len(survey), pair)
-    return SamplingNoise(sums.score, survey_rows, _compute_marginal_deviations(survey, samples, options.metric))
+    return SamplingNoise(score, survey_rows, _compute_marginal_deviations(survey, samples, options.metric))
 
 
 class Predictions(NamedTuple):
@@ -111,21 +103,31 @@ class Predictions(NamedTuple):
     predicted: pa.Array  # (predictions,) distributions
 
 
-class SummedDraws(NamedTuple):
-    """Sums over the draws of each cell."""
+def _score_against_samples(
+    samples: Iterable[AnswerSamples], predictions: Predictions, metric: str
+) -> tuple[Deviations, Floats]:
+    """Return the deviations of scores from their mean over the samples, (cells, replicates), and the draws with a score, (cells,).
 
-    score: Deviations  # (cells, replicates)
-    draws: Floats  # (cells,) with a score
-
-
-def score_against_samples(samples: Iterable[AnswerSamples], predictions: Predictions, metric: str) -> SummedDraws:
-    """Return deviations of the predictions' scores under the metric from their mean over the samples."""
-    shape = (len(predictions.pair), REPLICATES)
-    sums = SummedDraws(np.zeros(shape, dtype=np.float32), np.zeros(shape[0]))
-    moving = [np.asarray(predictions.model == name, dtype=bool) for name in (POPULATION_MARGINAL, LEAVE_ONE_OUT)]
+    Deviations are under the metric, summed over the draws of a cell.
+    """
+    model, pair, row, predicted = predictions
+    deviations, draws = np.zeros((len(pair), REPLICATES), dtype=np.float32), np.zeros(len(pair))
+    moving = [np.asarray(model == name, dtype=bool) for name in (POPULATION_MARGINAL, LEAVE_ONE_OUT)]
     for sample in samples:
-        _score_draws(sample, predictions, moving, metric, sums)
-    return sums
+        place = np.where(pair[row] >= 0, sample.place[pair[row]], -1)
+        usable = np.flatnonzero(place >= 0)
+        for block in np.array_split(usable, max(1, -(-len(usable) // _PREDICTIONS_AT_ONCE))) if len(usable) else []:
+            block_place, cell = place[block], row[block]
+            shifts = np.zeros((len(block), REPLICATES, sample.k))
+            for mask, sampler in zip(moving, (sample.shift_population, sample.shift_other_segments), strict=True):
+                places = np.flatnonzero(mask[cell])
+                shifts[places] = sampler(block_place[places]) if len(places) else 0
+            matrix = _move_predictions(build_matrix(predicted, sample.k, block), shifts)
+            scores = _score_samples(metric, matrix, sample, block_place).reshape(-1, REPLICATES)
+            first = np.flatnonzero(np.diff(cell, prepend=-1))
+            deviations[cell[first]] += np.add.reduceat(_compute_deviations(scores), first, axis=0)
+            draws[cell[first]] += np.add.reduceat(np.isfinite(scores[:, 0]).astype(np.float64), first)
+    return deviations, draws
 
 
 def _load_predictions(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame) -> tuple[Places, pa.Array]:
@@ -140,26 +142,6 @@ def _load_predictions(connection: duckdb.DuckDBPyConnection, cells: pd.DataFrame
     finally:
         connection.unregister("noise_cells")
     return table["row"].to_numpy().astype(np.int64), table["predicted"].combine_chunks()
-
-
-def _score_draws(
-    sample: AnswerSamples, predictions: Predictions, moving: Sequence[npt.NDArray[np.bool_]], metric: str, sums: SummedDraws
-) -> None:
-    """Add the deviations of the predictions of k options to their cells, and count the scored ones."""
-    _, pair, row, predicted = predictions
-    place = np.where(pair[row] >= 0, sample.place[pair[row]], -1)
-    usable = np.flatnonzero(place >= 0)
-    for block in np.array_split(usable, max(1, -(-len(usable) // _PREDICTIONS_AT_ONCE))) if len(usable) else []:
-        block_place, cell = place[block], row[block]
-        shifts = np.zeros((len(block), REPLICATES, sample.k))
-        for mask, sampler in zip(moving, (sample.shift_population, sample.shift_other_segments), strict=True):
-            places = np.flatnonzero(mask[cell])
-            shifts[places] = sampler(block_place[places]) if len(places) else 0
-        matrix = _move_predictions(build_matrix(predicted, sample.k, block), shifts)
-        scores = _score_samples(metric, matrix, sample, block_place).reshape(-1, REPLICATES)
-        first = np.flatnonzero(np.diff(cell, prepend=-1))
-        sums.score[cell[first]] += np.add.reduceat(_compute_deviations(scores), first, axis=0)
-        sums.draws[cell[first]] += np.add.reduceat(np.isfinite(scores[:, 0]).astype(np.float64), first)
 
 
 def _move_predictions(predicted: Floats, shifts: Floats) -> Floats:
@@ -208,7 +190,7 @@ def estimate_segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
     `survey`: the columns ANSWER_COLUMNS of the segment. A deviation is 0 if the response is unreadable, if the survey has no such question
     with as many options, or if its n is unknown.
     """
-    survey_rows = filter_with_size(add_effective(survey).select(ANSWER_COLUMNS)).sort_by(KEYS.item)
+    survey_rows = filter_with_size(survey.select(ANSWER_COLUMNS)).sort_by(KEYS.item)
     noise = np.zeros((len(scores), REPLICATES), dtype=np.float32)
     pair = pc.fill_null(pc.index_in(scores[KEYS.item], survey_rows[KEYS.item].combine_chunks()), -1).to_numpy().astype(np.int64)
     options, lengths = (
@@ -223,9 +205,8 @@ def estimate_segment_noise(scores: pa.Table, survey: pa.Table) -> Deviations:
         rows = read[metric == name]
         selection = scores.select(["model", "predicted"]).take(pa.array(rows))
         models, predicted = selection["model"].dictionary_encode().to_pandas(), selection["predicted"].combine_chunks()
-        noise[rows] = score_against_samples(
-            samples, Predictions(models, pair[rows], np.arange(len(rows)), predicted), name
-        ).score
+        segment_predictions = Predictions(models, pair[rows], np.arange(len(rows)), predicted)
+        noise[rows], _ = _score_against_samples(samples, segment_predictions, name)
     return noise
 
 
@@ -239,7 +220,7 @@ def _select_other_people(survey: pa.Table) -> pa.Table:
     )
     rows = survey.select(SAMPLE_COLUMNS)
     nulls = pa.nulls(len(rows), pa.float64())
-    for name, column in (("observed", answers), ("n", people.cast(pa.int32())), (EFFECTIVE, nulls)):
+    for name, column in (("observed", answers), ("n", people.cast(pa.int32())), ("n_effective", nulls)):
         rows = rows.set_column(rows.schema.get_field_index(name), name, column)
     return rows.filter(pc.and_kleene(pc.greater(rows["n"], 0), pc.is_valid(rows["observed"])))
 
@@ -285,11 +266,6 @@ class _Groups:
     main: Places  # (groups,) the group of the same question with most respondents
     size: Floats  # (groups,) respondents
     shift_sums: Floats  # (groups, replicates, k) sums over the respondents of how far their answers moved
-
-
-def effective_n_sql(connection: duckdb.DuckDBPyConnection) -> str:
-    """Return SQL for the effective n of `survey_responses`, null in tables of earlier versions."""
-    return EFFECTIVE if EFFECTIVE in connection.table("survey_responses").columns else f"NULL::DOUBLE AS {EFFECTIVE}"
 
 
 def filter_with_size(survey: pa.Table) -> pa.Table:

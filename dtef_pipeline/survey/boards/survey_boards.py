@@ -8,15 +8,8 @@ from dtef_pipeline.survey.keys import KEYS
 _MODEL_AT_LEVEL = ("model", "context_level")
 _MODEL_AND_SCORE = ("model", "score", "interval")
 _SPREAD = (
-    "segment_sd_true",
-    "interval",
-    "segment_p",
-    "segment_sd",
-    "segment_sd_expected",
-    "lowest",
-    "lowest_segment",
-    "highest",
-    "highest_segment",
+    *("segment_sd_true", "interval", "segment_p", "segment_sd", "segment_sd_expected"),
+    *("lowest", "lowest_segment", "highest", "highest_segment"),
 )
 _DIFFERENCE = ("difference", "interval")
 _DIFFERENCE_COLUMNS = (*_DIFFERENCE, "p_adjusted", "verdict")
@@ -73,14 +66,8 @@ PUBLISHED = (
     ),
     Board(
         (
-            "model",
-            "other_model",
-            "context_level",
-            "adjusted_over",
-            *_DIFFERENCE_COLUMNS,
-            "parsed_verdict",
-            "effect_size",
-            *_COMPARED_IN,
+            *("model", "other_model", "context_level", "adjusted_over"),
+            *(*_DIFFERENCE_COLUMNS, "parsed_verdict", "effect_size", *_COMPARED_IN),
         ),
         ("model", "other_model", *_DIFFERENCE_COLUMNS),
         name="comparisons",
@@ -90,14 +77,8 @@ PUBLISHED = (
     ),
     Board(
         (
-            "model",
-            "levels",
-            "score_at_lowest_context",
-            "score_at_highest_context",
-            *_DIFFERENCE_COLUMNS,
-            "parsed_verdict",
-            "slope",
-            *_BASIS_COLUMNS,
+            *("model", "levels", "score_at_lowest_context", "score_at_highest_context"),
+            *(*_DIFFERENCE_COLUMNS, "parsed_verdict", "slope", *_BASIS_COLUMNS),
         ),
         ("model", "levels", "difference", "verdict"),
         name="context",

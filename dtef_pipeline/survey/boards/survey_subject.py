@@ -1,15 +1,18 @@
-"""The boards of surveys: key columns, metrics, measures and options."""
+"""The boards of surveys: key columns, metrics, measures, options, and rows of one context level and condition."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from dtef_pipeline.boards.cells import BoardOptions, BoardSubject, Deviations
 from dtef_pipeline.boards.intervals import Grid, Mask, Measures, NoiseTerm
 from dtef_pipeline.statistics.cluster_robust import OF_OBSERVED, Floats
+from dtef_pipeline.survey.answer_scales.batteries import load_question_clusters
 from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
 from dtef_pipeline.survey.baselines.names import (
     EMPIRICAL_BAYES,
@@ -20,12 +23,35 @@ from dtef_pipeline.survey.baselines.names import (
 )
 from dtef_pipeline.survey.blueprint.options import ContextLevel
 from dtef_pipeline.survey.boards.noise import SamplingNoise, estimate_sampling_noise
-from dtef_pipeline.survey.boards.question_links import load_question_clusters
 from dtef_pipeline.survey.boards.schemas import RELIABILITY
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.question_draw import Sample
-from dtef_pipeline.survey.scoring.policy import CREDITS
+from dtef_pipeline.survey.scoring.metrics import CREDITS
 from dtef_pipeline.survey.tables import CORRECTED, DISTANCES, METRICS
+
+
+class Setting(NamedTuple):
+    """A context level under a condition."""
+
+    level: str
+    condition: str
+
+    def select_rows(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of this context level and condition. An empty frame may lack these columns."""
+        if not len(frame):
+            return frame
+        rows: pd.DataFrame = frame[(frame["context_level"] == self.level) & (frame["condition"] == self.condition)]
+        return rows
+
+
+def group_by_setting(frame: pd.DataFrame) -> Iterator[tuple[Setting, pd.DataFrame]]:
+    """Yield the rows of each context level and condition, most context first. Numbers of different groups cannot be compared."""
+    if not len(frame):
+        return
+    settings = {Setting(*pair) for pair in frame[["context_level", "condition"]].astype(str).itertuples(index=False)}
+    for setting in sorted(settings, key=lambda item: (-ContextLevel(item.level).order, item.condition)):
+        yield setting, setting.select_rows(frame)
+
 
 _EQUAL_SCORES, _EQUAL_NOISE = 1e-12, 1e-7
 MIN_ROOM = 0.005

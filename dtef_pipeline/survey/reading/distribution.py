@@ -18,11 +18,18 @@ readings of the same words differ, the response is `unparseable` rather than gue
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from dtef_pipeline.survey.reading.candidates import Candidate, is_near_whole, read_unlabelled, sum_in_order
-from dtef_pipeline.survey.reading.label_values import read_any_labels, read_enumerated, read_labelled
+from dtef_pipeline.survey.reading.candidates import (
+    Candidate,
+    is_near_whole,
+    read_any_labels,
+    read_enumerated,
+    read_labelled,
+    read_unlabelled,
+    sum_in_order,
+)
 from dtef_pipeline.text.json_values import extract_answer
 from dtef_pipeline.text.labels import Labels
 from dtef_pipeline.text.plain import LOOK_BACK, extract_answer_text, strip_thinking
@@ -36,6 +43,8 @@ _FINAL_LINE = re.compile(
     r" ?(?:\([^()\n]{0,60}\) ?)?: ?"
 )
 """The mark of a last line: where a line or a sentence begins, so that `the population's distribution: ...` is none."""
+_CLEAN_NUMBER = r"[ \t\r\n]*[0-9]{1,17}(?:\.[0-9]{1,20})?(?:e-?[0-9]{1,2})?[ \t\r\n]*"
+_CLEAN_ARRAY = re.compile(rf"[ \t\r\n]*\[{_CLEAN_NUMBER}(?:,{_CLEAN_NUMBER})*\][ \t\r\n]*")
 ONE_ARRAY = re.compile(r"(?:```)?(?:json)? ?\n?\[[^\[\]]*\]\.?")
 _REFUSAL = re.compile(
     r"\b(?:sorry|apologi[sz]e|cannot|cant|can not|unable to|not able to|wont|will not|decline|as an ai|not comfortable"
@@ -65,12 +74,15 @@ def make_unparseable(reason: str) -> ParsedResponse:
 
 def read_distribution(text: str | None, n: int, labels: Labels | None, *, has_marker: bool = False) -> ParsedResponse:
     """Return the distribution over `n` options, in the order in which they are listed. Never raises on any text."""
+    if text and (clean := _read_clean_array(text, n)):
+        return clean
     plain = extract_answer_text(extract_answer(strip_thinking(text), "distribution", has_marker=has_marker)) if text else ""
     if not plain:
         return make_unparseable(explain_empty(text))
     best: Candidate | None = None
-    for part in _iterate_marked_parts(plain) if has_marker else _iterate_parts(plain):
-        best = _choose_best(_find_all_candidates(part, n, labels))
+    regions = _iterate_marked_parts(plain) if has_marker else iterate_regions(plain, _DISTRIBUTION_FOLLOWS, has_marker=False)
+    for part in regions:
+        best = _choose_best(_find_all_candidates(part.lstrip(), n, labels))
         if best and best.status == "ok":
             total = sum_in_order(best.values)
             return ParsedResponse("ok", tuple(v / total for v in best.values), best.how + describe_total(total))
@@ -79,6 +91,17 @@ def read_distribution(text: str | None, n: int, labels: Labels | None, *, has_ma
     if is_refusal(plain, labels, has_marker=has_marker):
         return ParsedResponse("refused", None, "an apology or a refusal without a distribution")
     return make_unparseable("no distribution after the reasoning" if has_marker else NO_DISTRIBUTION)
+
+
+def _read_clean_array(text: str, n: int) -> ParsedResponse | None:
+    """Return the distribution of a text that is only an array of `n` plain numbers, as most responses are, or None for another text."""
+    if not _CLEAN_ARRAY.fullmatch(text):
+        return None
+    values = [float(value) for value in text.strip()[1:-1].split(",")]
+    total = sum_in_order(values)
+    if len(values) != n or total == 0:
+        return None
+    return ParsedResponse("ok", tuple(value / total for value in values), "array" + describe_total(total))
 
 
 def explain_empty(text: str | None) -> str:
@@ -96,28 +119,24 @@ def is_refusal(plain: str, labels: Labels | None, *, has_marker: bool = False) -
     return labels is None or bool(_REFUSAL.search(labels.remove_mentions(plain)))
 
 
-def _iterate_parts(plain: str) -> Iterator[str]:
-    """Yield the text after the last marker, then the whole."""
-    end = 0
-    for marker in _DISTRIBUTION_FOLLOWS.finditer(plain):
-        end = marker.end()
+def iterate_regions(
+    text: str, marker: re.Pattern[str], *, has_marker: bool, is_answer: Callable[[str], object] = bool
+) -> Iterator[str]:
+    """Yield the text after the last marker, then the whole text if the answer needs no marker, or if it `is_answer` without one."""
+    end = max((match.end() for match in marker.finditer(text)), default=0)
     if end:
-        yield plain[end:].lstrip()
-    yield plain
+        yield text[end:]
+    if not has_marker or (not end and is_answer(text)):
+        yield text
 
 
 def _iterate_marked_parts(plain: str) -> Iterator[str]:
     """Yield the line of the last marker, then all text after it. Without a marker, yield a response that is only an array."""
-    end = 0
-    for marker in _FINAL_LINE.finditer(plain):
-        end = marker.end()
-    if end:
-        line = plain[end:].partition("\n")[0]
+    for part in iterate_regions(plain, _FINAL_LINE, has_marker=True, is_answer=ONE_ARRAY.fullmatch):
+        line = part.partition("\n")[0]
         if line and line.count("[") == line.count("]"):
             yield line
-        yield plain[end:].lstrip()
-    elif ONE_ARRAY.fullmatch(plain):
-        yield plain
+        yield part.lstrip()
 
 
 def _find_all_candidates(text: str, n: int, labels: Labels | None) -> list[Candidate]:

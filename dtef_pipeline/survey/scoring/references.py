@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +14,16 @@ from dtef_pipeline.errors import DtefError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.survey.identity import make_question_key
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.scoring.matrices import Places, add_effective, build_matrix, compute_scale_ranks, sample_sizes
-from dtef_pipeline.survey.scoring.metrics import Floats, normalise_distributions
-from dtef_pipeline.survey.scoring.policy import compute_similarities
-from dtef_pipeline.survey.scoring.unbiased import compute_gini
+from dtef_pipeline.survey.scoring.metrics import (
+    Floats,
+    Places,
+    build_matrix,
+    compute_gini,
+    compute_scale_ranks,
+    compute_similarities,
+    normalise_distributions,
+    sample_sizes,
+)
 from dtef_pipeline.survey.tables import METRICS, REFERENCE_SCORES
 
 Ints = npt.NDArray[np.int64]
@@ -117,7 +122,8 @@ CEILING_SEED = 20_261_121
 """Default seed of the simulated ceilings; each question of a round has its own generator, so that no question moves another."""
 _OWN_COLUMNS = ["round", "question_id", "attribute", "n", "n_effective", "scale", "options", "dont_know", "positions"]
 _STRUCTS = ("ceiling", "ceiling_low", "uniform_score", "leave_one_out_score", "population_score")
-Columns = dict[str, dict[str, Floats]]
+_EXCESS = "excess"
+"""Estimated ceilings of a question over those of known truths that are estimated in the same way."""
 
 
 def compute_reference_scores(responses: pa.Table, *, draws: int = DRAWS, seed: int = CEILING_SEED) -> pa.Table:
@@ -129,14 +135,16 @@ def compute_reference_scores(responses: pa.Table, *, draws: int = DRAWS, seed: i
     except `ceiling_low`: the ceiling less its estimated bias, in which the pairs of a round are pooled. Raises DtefError naming a
     distribution that does not fit its options, or a question whose segments have several lists of options.
     """
-    responses = add_effective(responses).combine_chunks()
+    responses = responses.combine_chunks()
     _check_lengths(responses)
     gini = np.full(len(responses), np.nan)
-    structs: Columns = {name: {metric: np.full(len(responses), np.nan) for metric in METRICS} for name in _STRUCTS}
-    above = {metric: np.full(len(responses), np.nan) for metric in METRICS}
+    structs = {name: {metric: np.full(len(responses), np.nan) for metric in METRICS} for name in (*_STRUCTS, _EXCESS)}
     for question in _iterate_question_rows(responses):
-        _fill_reference_columns(gini, structs, above, question, _Simulation(draws, seed))
-    _take_out(structs["ceiling_low"], above, responses)
+        gini[question.rows] = compute_gini(question.observed, question.n)
+        for name, rows, values in _iterate_references(question, draws, seed):
+            for metric, value in values.items():
+                structs[name][metric][rows] = value
+    _take_out(structs["ceiling_low"], structs.pop(_EXCESS), responses)
     columns = {name: _make_metric_struct(values) for name, values in structs.items()}
     columns["gini"] = pa.array(gini, from_pandas=True)
     columns["cluster"] = _hash_questions(responses)
@@ -214,56 +222,33 @@ def _build_question_rows(responses: pa.Table, lists: dict[str, pa.Array], rows: 
     )
 
 
-class _Simulation(NamedTuple):
-    draws: int
-    seed: int
+def _iterate_references(question: _Question, draws: int, seed: int) -> Iterator[tuple[str, Places, dict[str, Floats]]]:
+    """Yield references of a question: the name, the row numbers, and the values of these rows by metric."""
+    rows, observed = question.rows, question.observed
+    yield "uniform_score", rows, question.similarities(np.ones_like(observed), observed)
+    if question.population is not None:
+        yield "population_score", rows, question.similarities(question.population, observed)
+    if question.has_others.any():
+        has_others = question.has_others
+        yield "leave_one_out_score", rows[has_others], question.similarities(question.others, observed[has_others])
+    known = question.select_with_n()
+    if len(known.rows):
+        ceilings, excess = _simulate_ceilings(known, draws, seed)
+        for name, values in (("ceiling", ceilings), ("ceiling_low", ceilings), (_EXCESS, excess)):
+            yield name, known.rows, values
 
 
-class _Ceilings(NamedTuple):
-    """(segments,) by metric."""
-
-    values: dict[str, Floats]
-    excess: dict[str, Floats]  # over those of known truths, estimated in the same way
-
-
-def _simulate_ceilings(question: _Question, simulation: _Simulation) -> _Ceilings:
+def _simulate_ceilings(question: _Question, draws: int, seed: int) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Return the ceilings (segments,) by metric, and their excess."""
     worth = np.maximum(np.rint(question.n), 1).astype(np.int64)
     n = worth.astype(np.float64)
     strength = estimate_prior_strengths(question.observed, n, question.attributes)
-    rng = np.random.default_rng([simulation.seed, int(digest(*question.name), 16)])
+    rng = np.random.default_rng([seed, int(digest(*question.name), 16)])
     centre = question.observed if question.population is None else question.population
-    truth = draw_truths(question.observed, n, centre, strength, rng, simulation.draws)
+    truth = draw_truths(question.observed, n, centre, strength, rng, draws)
     ordinal, ranks = question.ordinal, question.ranks
-    values = estimate_ceilings(truth, worth, rng, ordinal=ordinal, ranks=ranks)
-    above = estimate_excess(truth[:OUTER], worth, question.attributes, rng, ordinal=ordinal, ranks=ranks)
-    return _Ceilings(values, above)
-
-
-def _fill_reference_columns(
-    gini: Floats, structs: Columns, above: dict[str, Floats], question: _Question, simulation: _Simulation
-) -> None:
-    rows, observed, subset = question.rows, question.observed, question.select_with_n()
-    best = _Ceilings({}, {})
-    if len(subset.rows):
-        gini[subset.rows] = compute_gini(subset.observed, subset.n)
-        best = _simulate_ceilings(subset, simulation)
-    entries = {
-        "ceiling": (subset.rows, best.values),
-        "ceiling_low": (subset.rows, best.values),
-        "uniform_score": (rows, question.similarities(np.ones_like(observed), observed)),
-    }
-    if question.population is not None:
-        entries["population_score"] = rows, question.similarities(question.population, observed)
-    if question.has_others.any():
-        entries["leave_one_out_score"] = (
-            rows[question.has_others],
-            question.similarities(question.others, observed[question.has_others]),
-        )
-    for name, (places, values) in entries.items():
-        for metric, value in values.items():
-            structs[name][metric][places] = value
-    for metric, value in best.excess.items():
-        above[metric][subset.rows] = value
+    ceilings = estimate_ceilings(truth, worth, rng, ordinal=ordinal, ranks=ranks)
+    return ceilings, estimate_excess(truth[:OUTER], worth, question.attributes, rng, ordinal=ordinal, ranks=ranks)
 
 
 def _take_out(low: dict[str, Floats], above: dict[str, Floats], responses: pa.Table) -> None:

@@ -16,8 +16,8 @@ from dtef_pipeline.site.content import Link
 from dtef_pipeline.site.paths import board_page, choose_file_names, state_address
 from dtef_pipeline.survey.attributes import NON_ANSWER_SQL
 from dtef_pipeline.survey.blueprint.options import ContextLevel
-from dtef_pipeline.survey.boards.asking_settings import Setting, group_by_setting
 from dtef_pipeline.survey.boards.survey_boards import BREAKDOWNS, BY_NAME
+from dtef_pipeline.survey.boards.survey_subject import Setting, group_by_setting
 from dtef_pipeline.survey.identity import make_round_order
 from dtef_pipeline.survey.keys import KEYS
 from dtef_pipeline.survey.site.survey_labels import format_condition, format_segment_label, map_variant_names

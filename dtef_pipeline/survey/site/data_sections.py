@@ -8,9 +8,8 @@ from dtef_pipeline.boards.cells import has_table
 from dtef_pipeline.site.content import Column, Section, Table, convert_to_rows
 from dtef_pipeline.site.number_text import show
 from dtef_pipeline.site.sentences import write_sentence
-from dtef_pipeline.survey.design_effects import describe_n
-from dtef_pipeline.survey.observations import REASONS
-from dtef_pipeline.survey.scoring.policy import CREDITS
+from dtef_pipeline.survey.observations import REASONS, describe_n
+from dtef_pipeline.survey.scoring.metrics import CREDITS
 from dtef_pipeline.survey.site.contents import GUIDES, SENTENCES, SurveyContents
 from dtef_pipeline.tables import STATUSES
 from dtef_pipeline.text.number_words import format_count

@@ -31,7 +31,7 @@ from dtef_pipeline.survey.site.survey_labels import (
     partition_words,
     ranked_metric_words,
 )
-from dtef_pipeline.survey.table_folders import SURVEY_TABLES
+from dtef_pipeline.survey.stages import SURVEY_TABLES
 from dtef_pipeline.survey.tables import METRICS
 
 

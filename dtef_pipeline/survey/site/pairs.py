@@ -20,10 +20,8 @@ from dtef_pipeline.site.content import Block, Column, DataFile, Link, Section, T
 from dtef_pipeline.site.sentences import write_sentence
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE
 from dtef_pipeline.statistics.seed import SEED
-from dtef_pipeline.survey.boards.noise import effective_n_sql
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.keys import KEYS
-from dtef_pipeline.survey.scoring.matrices import EFFECTIVE
 from dtef_pipeline.survey.site.contents import GUIDES, SENTENCES, QuestionPage, SegmentPage, SurveyContents
 from dtef_pipeline.tables import STATUSES
 from dtef_pipeline.text.shortening import shorten
@@ -85,9 +83,9 @@ def _build_pairs_sql(contents: SurveyContents) -> str:
     no_rows = f"SELECT {_PAIR}, NULL::DOUBLE AS ceiling, NULL::DOUBLE AS others FROM survey_responses LIMIT 0"
     reference = f"SELECT {_PAIR}, ceiling.{metric} AS ceiling, leave_one_out_score.{metric} AS others FROM reference_scores"
     return f"""
-        SELECT s::SMALLINT AS s, q::INTEGER AS q, n, {EFFECTIVE} AS n_effective, circular, {observed} AS observed, {distance} AS apart,
+        SELECT s::SMALLINT AS s, q::INTEGER AS q, n, n_effective, circular, {observed} AS observed, {distance} AS apart,
             ceiling, others
-        FROM (SELECT {_PAIR}, n, circular, observed, population, {effective_n_sql(connection)} FROM survey_responses)
+        FROM (SELECT {_PAIR}, n, circular, observed, population, n_effective FROM survey_responses)
             JOIN site_segments USING (segment) JOIN site_questions USING (round, question_id)
             LEFT JOIN ({reference if has_table(connection, "reference_scores") else no_rows}) USING ({_PAIR})
         SEMI JOIN {ANSWERS} USING (s, q) ORDER BY s, q

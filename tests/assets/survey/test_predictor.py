@@ -12,8 +12,7 @@ import pytest
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.identity import split_partition_key
-from dtef_pipeline.survey.baselines.baselines import NEIGHBOUR_BASELINES
-from dtef_pipeline.survey.baselines.neighbours import COLUMNS
+from dtef_pipeline.survey.baselines.baselines import COLUMNS, NEIGHBOUR_BASELINES
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints
 from resources.warehouse import Warehouse

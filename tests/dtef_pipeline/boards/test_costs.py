@@ -19,7 +19,7 @@ from dtef_pipeline.qa.tables import QA_CALL_TABLES, QA_JUDGEMENTS, QA_RESPONSES
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CALL_TABLES
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES
 from dtef_pipeline.survey.identity import SPACE
-from dtef_pipeline.survey.table_folders import SURVEY_CALL_TABLES
+from dtef_pipeline.survey.stages import SURVEY_CALL_TABLES
 from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.responses.store import SUMMARY
 

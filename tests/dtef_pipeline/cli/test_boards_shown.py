@@ -17,9 +17,9 @@ from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.cli.warehouse_access import query_rounds
 from dtef_pipeline.qa.qa_boards import QA_BOARDS
 from dtef_pipeline.report.terminal import MAX_COLUMNS, Fit
-from dtef_pipeline.survey.boards.question_links import load_question_clusters
+from dtef_pipeline.survey.answer_scales.batteries import load_question_clusters
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
-from dtef_pipeline.survey.design_effects import describe_n
+from dtef_pipeline.survey.observations import describe_n
 from dtef_pipeline.survey.tables import SCORES, SURVEY_RESPONSES
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.boards.test_comparisons import OPTIONS, panel, unread

@@ -15,7 +15,7 @@ from click.shell_completion import ShellComplete
 from dtef_pipeline.cli import main
 from dtef_pipeline.cli.families import family_record, find_columns, list_board_names
 from dtef_pipeline.families import FAMILIES
-from dtef_pipeline.survey.boards.meanings import list_board_columns
+from dtef_pipeline.survey.boards.schemas import list_board_columns
 from dtef_pipeline.survey.boards.survey_boards import PUBLISHED
 from dtef_pipeline.survey.tables import METRICS
 from tests.dtef_pipeline.cli.commands import ok, refused

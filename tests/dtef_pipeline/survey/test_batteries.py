@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.survey.answer_scales.batteries import assign_batteries, link_batteries
-from dtef_pipeline.survey.boards.question_links import build_question_batteries
+from dtef_pipeline.survey.answer_scales.batteries import assign_batteries, build_question_batteries, link_batteries
 from dtef_pipeline.survey.model import Question
 from dtef_pipeline.survey.tables import QUESTION_BATTERIES
 from tests.made.scores import survey_rows

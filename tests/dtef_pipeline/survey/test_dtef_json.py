@@ -102,7 +102,7 @@ def second(data: dict[str, Any]) -> dict[str, Any]:
         (lambda d: d["questions"]["q1"].pop("options"), r"json:5: options of question q1 is missing; allowed: a list"),
         (lambda d: d["questions"]["q1"].update(options=["Yes", " yes"]), r"json:5: .*same option twice; got \['Yes', 'yes'"),
         (lambda d: second(d).update(questionId="q7"), r"json:\d+: .*:turkey to an unknown question; got 'q7'; allowed: .*: q"),
-        (lambda d: second(d).update(questionId="q1"), r"json:\d+: two responses of segment country:turkey to question q1"),
+        (lambda d: second(d).update(questionId="q1"), r"json:\d+: two answers of segment country:turkey to question q1"),
         (lambda d: d["segments"].append(d["segments"][0]), r"json:\d+: duplicate segment id 'country:turkiye'; allowed: each"),
         (lambda d: d["segments"].append({**d["segments"][0], "id": "x"}), r"two segments have the same key 'country:turkey'"),
         (lambda d: d["segments"][0].update(sampleSize="many"), r"json:\d+: sampleSize of .*:turkiye' is not a number of resp"),

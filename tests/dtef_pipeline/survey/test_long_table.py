@@ -147,7 +147,7 @@ def of_city(question: str, city: str, other_question: str, other_city: str) -> T
         ([HEADER, *ROWS, ROWS[0]], r"csv:6: segment country:turkey, question Good\?, option 'Yes' .*line 2; allow"),
         ([HEADER, [*KENYA, "6", "few"]], r"csv:2: n is not a number of respondents; got 'few'; allowed: a who"),
         ([HEADER, ROWS[0], [*ROWS[1][:-1], "41"]], r"csv:3: n of .*country:turkey .* Good\? differs from line 2; got '41'"),
-        ([HEADER, ["GD9", "Good?"]], r"csv:2: .*length; got '2 cells'; allowed: 7 cells"),
+        ([HEADER, ["GD9", "Good?"]], r"csv:2: .*length; got 2; allowed: 7 cells"),
         (of_city("Good?", "A", "Bad?", "A"), r"csv:3: question id q1 .*line 2; got 'Bad\?'; allowed: Good\?"),
         (of_city("Good?", "A b", "Good?", "A-b"), r"csv:3: .*the same key 'city:a-b'; got 'A-b'; allowed: A b"),
         (

@@ -11,8 +11,14 @@ from dtef_pipeline.asking.models import Budget, load_models
 from dtef_pipeline.drift.settings import DriftSettings, load_drift_settings, read_panel, require_known_names
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.baselines.names import BASELINES
-from dtef_pipeline.survey.panel import check_named, load_panel
-from dtef_pipeline.survey.settings import SurveySettings, resolve_panel, resolve_panel_budgets, select_panel_partitions
+from dtef_pipeline.survey.settings import (
+    SurveySettings,
+    check_named,
+    load_panel,
+    resolve_panel,
+    resolve_panel_budgets,
+    select_panel_partitions,
+)
 from resources.settings import Settings
 from tests.conftest import ROOT
 

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.survey.baselines.baselines import predict_from_neighbours
+from dtef_pipeline.survey.baselines.baselines import NEAREST, RoundAnswers, predict_from_neighbours
 from dtef_pipeline.survey.baselines.names import EMPIRICAL_BAYES, NEAREST_SEGMENTS
-from dtef_pipeline.survey.baselines.neighbours import NEAREST, RoundAnswers
 from dtef_pipeline.survey.scoring.metrics import js
 from tests.made.scores import survey_rows
 

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import DtefError
-from dtef_pipeline.survey.blueprint.answers import build_response_schema
 from dtef_pipeline.survey.blueprint.options import PROFILES, REASONINGS, TASKS, BlueprintOptions
 from dtef_pipeline.survey.blueprint.prompts import build_blueprints, list_left_out, split_question_batches
-from dtef_pipeline.survey.blueprint.wording import format_option_letter
+from dtef_pipeline.survey.blueprint.wording import build_response_schema, format_option_letter
 from tests.dtef_pipeline.survey.blueprint.test_options import OWN, choices
 from tests.made.scores import survey_rows
 

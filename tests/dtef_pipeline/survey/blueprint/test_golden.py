@@ -7,7 +7,7 @@ from itertools import chain
 
 import pytest
 
-from dtef_pipeline.survey.blueprint.systems import SHIPPED
+from dtef_pipeline.survey.blueprint.options import SHIPPED
 from tests.dtef_pipeline.survey.blueprint.golden import FILES, FOLDER, document
 
 
@@ -20,18 +20,3 @@ def test_every_shipped_system_prompt_and_option_order_is_golden() -> None:
     flags = set(chain.from_iterable(re.findall(r"\+([^+]+)", condition) for condition in FILES["variants.md"]))
     assert {f"system={name}" for name in SHIPPED if name != "default"} <= flags
     assert {"reversed", "rotated-1", "show-n", "random", "seed=7"} <= flags
-
-
-def test_every_golden_prompt_has_another_prompt_id_but_those_about_everyone_that_segments_share() -> None:
-    shared = {name: _ids(name)[::2] == _ids(name)[1::2] for name in FILES}
-    assert [name for name, same in shared.items() if same] == ["population.md"]
-    ids = [one for name in FILES for one in (_ids(name)[::2] if shared[name] else _ids(name))]
-    assert len(set(ids)) == len(ids)
-
-
-def _ids(name: str) -> list[str]:
-    """The prompt ids of a file: of each condition the two segments'."""
-    text = (FOLDER / name).read_text(encoding="utf-8")
-    ids = re.findall(r"- prompt_id: (\w{32})", text)
-    assert len(ids) == 2 * len(FILES[name])
-    return ids

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.survey.blueprint.narrative import write_narrative
-from dtef_pipeline.survey.blueprint.wording import format_percent
+from dtef_pipeline.survey.blueprint.wording import format_percent, write_narrative
 
 CASES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 

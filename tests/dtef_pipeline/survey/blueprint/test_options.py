@@ -18,11 +18,11 @@ from dtef_pipeline.survey.blueprint.options import (
     MAX_INDIVIDUALS,
     PROFILES,
     REASONINGS,
+    SHIPPED,
     TASKS,
     BlueprintOptions,
     ContextLevel,
 )
-from dtef_pipeline.survey.blueprint.systems import SHIPPED
 
 OWN = {"plain": "In plain words.", "a-2": "Answer."}
 ORDERS = st.sampled_from(["given", "reversed"]) | st.integers(1, 99).map("rotated-{}".format)

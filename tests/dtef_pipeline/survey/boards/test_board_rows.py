@@ -18,13 +18,11 @@ import pytest
 
 from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.boards.cells import load_cells
-from dtef_pipeline.cli.survey.boards import describe_non_answers, describe_unranked, find_reasons_without_score, render_board
+from dtef_pipeline.cli.survey.boards import describe_non_answers, describe_unranked, find_reasons_without_score
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import TABLES
-from dtef_pipeline.report.terminal import heading, intervals
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.board_rows import LEADERBOARD, compute_board
-from dtef_pipeline.survey.boards.meanings import list_subject_columns
+from dtef_pipeline.survey.boards.board_rows import compute_board
 from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS
 from dtef_pipeline.survey.boards.survey_boards import GROUPED, PUBLISHED
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
@@ -109,7 +107,7 @@ def test_every_view_has_rows_and_is_the_same_without_evidence(
     connection: duckdb.DuckDBPyConnection, frames: dict[str, pd.DataFrame]
 ) -> None:
     assert all(map(len, frames.values()))
-    for by in ("overall", "consistency", "comparisons", "context", "reliability"):
+    for by in ("overall", "consistency", "context"):
         pd.testing.assert_frame_equal(frames[by], compute_board(connection, by, OPTIONS))
 
 
@@ -131,12 +129,6 @@ def test_a_row_says_what_its_reader_should_know(frames: dict[str, pd.DataFrame])
     assert notes["good"] == ""
     assert "no answer could be read" in notes["mute"]
     assert "33%" in notes["partly"]
-
-
-def test_the_overall_board_has_at_most_25_columns(frames: dict[str, pd.DataFrame]) -> None:
-    """With the column that tells its targets apart."""
-    assert {*frames["overall"]} | {"targets"} == {*LEADERBOARD}
-    assert len(LEADERBOARD) <= 25
 
 
 def test_consistency_is_ranked_by_what_sample_sizes_do_not_explain(frames: dict[str, pd.DataFrame]) -> None:
@@ -164,34 +156,6 @@ def test_boards_are_described_column_by_column_and_no_column_is_described_that_n
         found.setdefault(id(described), {"targets"}).update(frames[by].columns)
     for described in (BOARD_COLUMNS, CONSISTENCY, METRIC_RANKS):
         assert found[id(described)] == set(described)
-
-
-def shown_numbers(frame: pd.DataFrame) -> list[str]:
-    """Ends of intervals as they are shown, which no narrow terminal breaks."""
-    return [cell for cell in intervals(frame) if " to " in cell]
-
-
-@pytest.mark.parametrize("by", [stored.name for stored in PUBLISHED])
-def test_a_narrow_terminal_shows_what_a_view_is_about(
-    frames: dict[str, pd.DataFrame], by: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Settings took the room of ranks, intervals, verdicts and metrics, which were left out."""
-    frame = frames[by].assign(condition="distribution/attribute-label")
-    if "question_id" in frame:
-        frame["question"] = "Will it be well?"
-    for name in ("model", "model_variant", "other_model"):
-        if name in frame:
-            frame[name] = "baseline/leave-one-out-" + frame[name].astype(str)
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    both = pd.concat([frame, frame.assign(condition="shift/attribute-label")])
-    for width in (80, 140):
-        monkeypatch.setenv("COLUMNS", str(width))
-        shown = render_board(by, both)
-        assert max(map(len, shown.splitlines())) <= width
-        assert all(cell in shown for cell in shown_numbers(both))
-        missing = shown.partition("not shown: ")[2].replace("\n", " ").partition(";")[0].split(", ")
-        kept = [name for name in list_subject_columns(by) if name in frame]
-        assert not {heading(name) for name in kept} & set(missing)
 
 
 def test_the_board_of_several_context_levels_is_those_of_each(

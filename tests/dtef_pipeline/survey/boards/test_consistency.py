@@ -10,7 +10,7 @@ from scipy.stats import f
 
 from dtef_pipeline.statistics.cluster_robust import CORRELATION
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
-from dtef_pipeline.survey.boards.consistency import add_segment_cautions, estimate_consistency
+from dtef_pipeline.survey.boards.segment_gaps import add_segment_cautions, estimate_consistency
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.metrics import js
 from tests.made.scores import as_cells

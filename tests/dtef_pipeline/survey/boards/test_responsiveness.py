@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from dtef_pipeline.statistics.multiplicity import holm
-from dtef_pipeline.survey.boards.responsiveness import compute_responsiveness, load_context_shown
+from dtef_pipeline.survey.boards.conditions import compute_responsiveness, load_context_shown
 from dtef_pipeline.survey.boards.schemas import RESPONSIVENESS
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.tables import BLUEPRINTS

@@ -14,8 +14,7 @@ from scipy.stats import t
 from dtef_pipeline.statistics.cluster_robust import CORRELATION
 from dtef_pipeline.survey.baselines.names import LEAVE_ONE_OUT, POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.schemas import SEGMENT_GAPS
-from dtef_pipeline.survey.boards.segment_deviations import add_levels
-from dtef_pipeline.survey.boards.segment_gaps import compute_segment_gaps
+from dtef_pipeline.survey.boards.segment_gaps import add_levels, compute_segment_gaps
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from tests.made.freedom import freedom_of
 from tests.made.scores import as_cells

@@ -148,29 +148,24 @@ def test_whatever_is_answered_in_whatever_order_each_question_gets_its_own(
             assert parsed.status == "unparseable"
 
 
-TEXTS = st.sampled_from(
-    [
-        None, "", "[50, 30, 20]", "[1,2,7]", "[0.2, 0.3, 0.5]", "[50, 50]", "[0, 0, 0]", "[1, 2, 3, 4]", "sorry", "DISTRIBUTION: [50, 30, 20]",
-        '["a", "b", "c", "a"]', "Agree: 50%\nDisagree: 30%\nUnsure: 20%", '{"Q1": [50, 30, 20], "Q2": [1, 1, 2]}', "[[1, 2, 3], [50, 30, 20]]",
-        "A word. [50, 30, 20]",
-    ]
-)  # fmt: skip
-HOW = st.sampled_from(
-    [Reading(), Reading(marked=True), AS_IN_THE_SURVEY, FOUR_PEOPLE, FOUR_PEOPLE_COT, SECOND, SECOND_COT, LAST_FIRST, COT, Reading(order=(1, 0)),
-     Reading(order=(0, 0, 1)), Reading("individuals", order=(1, 2, 0), individuals=4), Reading(order=(1, 2, 0), place=0, size=2, marked=True)]
-)  # fmt: skip
-
-
-@given(rows=st.lists(st.tuples(TEXTS, HOW, st.sampled_from([THREE, (*THREE, "Never")])), max_size=12))
-def test_a_column_of_mixed_readings_is_read_as_its_rows_are(rows: list[tuple[str | None, Reading, tuple[str, ...]]]) -> None:
-    texts, readings, options = [r[0] for r in rows], [r[1] for r in rows], [list(r[2]) for r in rows]
-    column = pa.array([None if how == AS_IN_THE_SURVEY else how._asdict() for how in readings], READING)
-    found = parse_responses(texts, pa.array(options, pa.list_(pa.string())), column)
+def test_a_column_of_mixed_readings_is_read_as_its_rows_are() -> None:
+    rows = {
+        "[50, 30, 20]": AS_IN_THE_SURVEY,
+        "[20, 50, 30]": LAST_FIRST,
+        '["a", "b", "c", "a"]': FOUR_PEOPLE,
+        '{"Q1": [1, 1, 2], "Q2": [50, 30, 20]}': SECOND,
+        "A word. DISTRIBUTION: [50, 30, 20]": COT,
+        "[50, 50]": Reading(order=(0, 0, 1)),
+        "sorry": AS_IN_THE_SURVEY,
+    }
+    column = pa.array([None if how == AS_IN_THE_SURVEY else how._asdict() for how in rows.values()], READING)
+    found = parse_responses([*rows], pa.array([list(THREE)] * len(rows), pa.list_(pa.string())), column)
     lists = [None if shares is None else tuple(shares) for shares in found.distribution.to_pylist()]
-    by_row = [parse_response(text, len(o), o, how) for text, how, o in zip(texts, readings, options, strict=True)]
+    by_row = [parse_response(text, 3, THREE, how) for text, how in rows.items()]
     assert list(zip(found.status.to_pylist(), lists, found.reason.to_pylist(), strict=True)) == [
         (one.status, one.distribution, one.reason) for one in by_row
     ]
+    assert found.status.to_pylist() == [*["ok"] * 5, "missing", "refused"]
 
 
 def test_options_may_be_a_dictionary_and_unknown() -> None:

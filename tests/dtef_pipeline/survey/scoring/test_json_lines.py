@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.survey.scoring.json_lines import score_lines
+from dtef_pipeline.survey.scoring.score import score_lines
 from dtef_pipeline.survey.tables import METRICS
 
 
@@ -74,28 +74,11 @@ def test_a_malformed_line_is_named_and_the_rest_goes_on(line: str, message: str)
     assert message in error["error"]
 
 
-MIXED = (
-    {"response": "[50, 30, 20]", "expected": [40, 35, 25], "id": 1},
-    {"response": "[5, 5]", "expected": [40, 60], "scale": "nominal", "metric": "emd_normalized"},
-    {"response": "No: 30%\nYes: 70%", "expected": [70, 30], "options": ["Yes", "No"], "metric": "tv"},
-    {"response": "I cannot say.", "expected": [1, 2, 3]},
-    {"response": None, "expected": [1, 2, 3]},
-    {"response": "\ud800 [1, 2, 3]", "expected": [1, 2, 3], "options": ["a", "\udfff", "c"]},
-    {"response": "[1e999, 2]", "expected": [1, 1]},
-    {"response": "[1, 2]", "expected": [0, 0]},
-    {"response": 7, "expected": [1, 1]},
-)
-
-
-def test_thousands_of_lines_together_are_scored_as_each_by_itself() -> None:
-    lines = [json.dumps(item) for item in MIXED]
-    alone = [next(iter(score_lines([line]))) for line in lines]
-    together = list(score_lines(lines * 400))
-    assert len(together) == 3600
-    for place, line in enumerate(together):
-        expected = alone[place % len(lines)]
-        assert line.malformed == expected.malformed
-        assert line.text == expected.text.replace('"line": 1,', f'"line": {place + 1},')
+def test_scales_and_odd_letters_of_labels_are_respected() -> None:
+    assert scored(response="[5, 5]", expected=[40, 60], scale="nominal", metric="emd_normalized")["score"] is None
+    assert scored(response="\ud800 [1, 2, 3]", expected=[1, 2, 3], options=["a", "\udfff", "c"])["score"] == pytest.approx(1)
+    with_refusals = scored(response="[25, 15, 10, 50]", expected=[10, 15, 25, 50], options=["Bad", "Fair", "Good", "Refused"])
+    assert with_refusals["emd_normalized"] == pytest.approx(0.7)
 
 
 def test_what_came_before_the_input_broke_off_is_scored() -> None:

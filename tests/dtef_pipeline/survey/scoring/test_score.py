@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError, DtefError
-from dtef_pipeline.survey.scoring.policy import apply_policy, check_metric_name, compute_similarities
+from dtef_pipeline.survey.scoring.metrics import apply_policy, check_metric_name, compute_similarities
 from dtef_pipeline.survey.scoring.score import score_predictions
 from dtef_pipeline.survey.tables import METRICS, PREDICTIONS, SCORES, SURVEY_RESPONSES
 
