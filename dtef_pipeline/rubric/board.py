@@ -18,7 +18,7 @@ import pyarrow as pa
 from dtef_pipeline.asking.snapshot_order import among, order_in
 from dtef_pipeline.boards.cuts import stack_cuts
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.aggregate import CELL_LEVEL, MODEL_LEVEL
+from dtef_pipeline.rubric.scoring import CELL_LEVEL, MODEL_LEVEL
 from dtef_pipeline.rubric.levels import (
     CELL_KEYS,
     CRITERION_KEYS,

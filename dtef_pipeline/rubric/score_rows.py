@@ -15,10 +15,10 @@ from dtef_pipeline.asking.embeddings import hash_text, identify_embedder
 from dtef_pipeline.asking.models import Models, ModelSpec, resolve_known_selector
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.rubric.aggregate import compute_blueprint_scores, weigh_prompts
+from dtef_pipeline.rubric.scoring import compute_blueprint_scores, weigh_prompts
 from dtef_pipeline.rubric.conversations import OK
-from dtef_pipeline.rubric.coverage import compute_coverage
-from dtef_pipeline.rubric.hybrid import OFFLINE_EMBEDDER, ScoringPolicy
+from dtef_pipeline.rubric.scoring import compute_coverage
+from dtef_pipeline.rubric.scoring import OFFLINE_EMBEDDER, ScoringPolicy
 from dtef_pipeline.rubric.levels import PROMPT_KEYS, RESPONSE_KEYS, cast_keys, sort_unique
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES, RUBRIC_SIMILARITIES
 from dtef_pipeline.tables import convert_to_schema

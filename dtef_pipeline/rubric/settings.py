@@ -9,7 +9,7 @@ from pydantic import Field
 
 from dtef_pipeline.asking.calls import Draws
 from dtef_pipeline.family.run_settings import ASKING_SETTINGS, NOT_COMMAND, ONLY_PANEL, RunSettings, Setting
-from dtef_pipeline.rubric.hybrid import OFFLINE_EMBEDDER
+from dtef_pipeline.rubric.scoring import OFFLINE_EMBEDDER
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.text.name_matching import filter_by_patterns
 

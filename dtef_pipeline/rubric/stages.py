@@ -38,7 +38,7 @@ from dtef_pipeline.rubric.conversations import (
     iterate_scripts,
     merge_responses,
 )
-from dtef_pipeline.rubric.hybrid import ScoringPolicy
+from dtef_pipeline.rubric.scoring import ScoringPolicy
 from dtef_pipeline.rubric.judge_requests import (
     JudgingEpisode,
     build_rubric_judgement_rows,

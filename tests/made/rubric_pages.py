@@ -13,9 +13,9 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.rubric.aggregate import compute_blueprint_scores, weigh_prompts
-from dtef_pipeline.rubric.coverage import compute_coverage
-from dtef_pipeline.rubric.hybrid import ScoringPolicy
+from dtef_pipeline.rubric.scoring import compute_blueprint_scores, weigh_prompts
+from dtef_pipeline.rubric.scoring import compute_coverage
+from dtef_pipeline.rubric.scoring import ScoringPolicy
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.score_rows import format_policy
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES

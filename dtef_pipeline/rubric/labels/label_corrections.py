@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order, select_latest_runs
 from dtef_pipeline.rubric.conversations import OK
-from dtef_pipeline.rubric.coverage import compute_coverage
-from dtef_pipeline.rubric.hybrid import ScoringPolicy, compute_hybrid, compute_hybrid_at
+from dtef_pipeline.rubric.scoring import compute_coverage
+from dtef_pipeline.rubric.scoring import ScoringPolicy, compute_hybrid, compute_hybrid_at
 from dtef_pipeline.rubric.labels.label_sheet import apply_human_labels, build_label_items, fill_path, select_in_force
 from dtef_pipeline.rubric.levels import RESPONSE_KEYS, number_groups, sort_unique
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CORRECTED, RUBRIC_CORRECTIONS, RUBRIC_KNOWN_CLASSES

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from dtef_pipeline.asking.snapshot_order import among, convert_microseconds, sort_snapshots
 from dtef_pipeline.report.row_reader import StoredRow, StoredRows
-from dtef_pipeline.rubric.aggregate import CELL_LEVEL, MODEL_LEVEL, VARIANT_LEVEL
+from dtef_pipeline.rubric.scoring import CELL_LEVEL, MODEL_LEVEL, VARIANT_LEVEL
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.board import select_latest_runs
 from dtef_pipeline.rubric.levels import display_id

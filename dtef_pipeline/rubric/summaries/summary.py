@@ -17,7 +17,7 @@ from dtef_pipeline.asking.request import Failure, Message, Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.stage import Tables
 from dtef_pipeline.judging.hidden_names import collect_hidden_names
-from dtef_pipeline.rubric.aggregate import CELL_LEVEL
+from dtef_pipeline.rubric.scoring import CELL_LEVEL
 from dtef_pipeline.rubric.blueprint.model import SHOULD
 from dtef_pipeline.rubric.conversations import OK, sum_response_usage
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.rubric.aggregate import compute_blueprint_scores
-from dtef_pipeline.rubric.coverage import compute_coverage
+from dtef_pipeline.rubric.scoring import compute_blueprint_scores
+from dtef_pipeline.rubric.scoring import compute_coverage
 
 RESPONSE_ROW = {
     "blueprint": "b",

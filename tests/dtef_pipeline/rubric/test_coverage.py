@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.coverage import compute_coverage
-from dtef_pipeline.rubric.hybrid import ScoringPolicy
+from dtef_pipeline.rubric.scoring import compute_coverage
+from dtef_pipeline.rubric.scoring import ScoringPolicy
 from tests.dtef_pipeline.rubric.scored_rows import points_of, required
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.hybrid import ScoringPolicy, compute_hybrid, compute_hybrid_at
+from dtef_pipeline.rubric.scoring import ScoringPolicy, compute_hybrid, compute_hybrid_at
 
 NAN = float("nan")
 
