@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,6 @@ from dtef_pipeline.rubric.tables import RUBRIC_SCORES, RUBRIC_SIMILARITIES
 from dtef_pipeline.tables import convert_to_schema
 from dtef_pipeline.text.number_words import format_count
 
-Floats = npt.NDArray[np.float64]
-
 _ROWS_AT_A_TIME = 8_192
 """Pairs of vectors that are multiplied at a time, to bound memory."""
 
@@ -40,50 +38,27 @@ def compute_cosine_matrix(vectors: npt.ArrayLike) -> Floats:
 
 
 def stack_vectors(vectors: Sequence[npt.ArrayLike | None]) -> Floats:
-    """Stack vectors as rows, (texts, dimensions); NaN for missing ones.
-
-    Raises ConfigError if their lengths differ, or a number is not finite.
-    """
-    rows = [None if vector is None else np.asarray(vector, dtype=np.float64) for vector in vectors]
-    lengths = sorted({len(row) for row in rows if row is not None})
-    if len(lengths) > 1:
-        raise ConfigError(
-            f"similarity: got vectors of the lengths {lengths}; allowed: vectors of one embedder, which have one length"
-        )
-    matrix = np.full((len(rows), lengths[0] if lengths else 0), np.nan)
-    for i, row in enumerate(rows):
-        if row is not None:
-            if not np.isfinite(row).all():
-                raise ConfigError(f"similarity: vector {i} has a number that is not finite; allowed: finite numbers, or null")
-            matrix[i] = row
-    return matrix
+    """Stack vectors of one length as rows, (texts, dimensions); NaN for missing ones."""
+    size = next((len(np.asarray(vector)) for vector in vectors if vector is not None), 0)
+    missing = np.full(size, np.nan)
+    rows = [missing if vector is None else vector for vector in vectors]
+    return np.asarray(rows, dtype=np.float64).reshape(len(rows), size)
 
 
 def compute_similarities_to_ideal(responses: pd.DataFrame, ideals: pd.DataFrame) -> pd.DataFrame:
     """Return one row per response, sorted by its keys: `similarity` to the ideal answer of its prompt, -1 to 1.
 
     `responses`: the keys of a response and `vector`, a list of numbers or null. `ideals`: blueprint, prompt, snapshot if it is a column,
-    and `vector`; one row per prompt with an ideal answer. Null if either vector is missing. Raises ConfigError if lengths of vectors
-    differ.
+    and `vector`; one row per prompt with an ideal answer. Null if either vector is missing.
     """
-    rows = _sort_vectors(responses, "responses", RESPONSE_KEYS)
+    rows, ideal_rows = sort_unique(cast_keys(responses), RESPONSE_KEYS, "responses"), cast_keys(ideals)
     keys = [name for name in PROMPT_KEYS if name in ideals]
-    ideal_rows = _sort_vectors(ideals, "ideals", keys)
-    vectors = stack_vectors([*rows["vector"], *ideal_rows["vector"]])
-    units, ideal = np.split(_scale_to_length_1(vectors), [len(rows)])
-    place = rows[keys].merge(ideal_rows[keys].assign(place=np.arange(len(ideal_rows))), "left", keys)["place"]
-    has = place.notna().to_numpy()
+    place = rows[keys].merge(ideal_rows[keys].assign(place=ideal_rows.index), "left", keys, validate="many_to_one")["place"]
+    units, ideal = np.split(_scale_to_length_1(stack_vectors([*rows["vector"], *ideal_rows["vector"]])), [len(rows)])
+    has_ideal = np.flatnonzero(place.notna())
     similarity = np.full(len(rows), np.nan)
-    index = np.flatnonzero(has)
-    similarity[index] = _compute_unit_cosine(units, ideal, index, place[has].to_numpy(dtype=np.int64))
+    similarity[has_ideal] = _compute_unit_cosine(units, ideal, has_ideal, place[has_ideal].to_numpy(dtype=np.int64))
     return rows[list(RESPONSE_KEYS)].assign(similarity=similarity)
-
-
-def _sort_vectors(frame: pd.DataFrame, table: str, keys: Sequence[str]) -> pd.DataFrame:
-    """Return `keys` and `vector` of a table, sorted by the keys; a missing vector is None."""
-    rows = sort_unique(cast_keys(frame, table, (*keys, "vector")), keys, table)[[*keys, "vector"]]
-    vectors = [None if vector is None or np.isscalar(vector) else vector for vector in rows["vector"]]
-    return rows.assign(vector=pd.Series(vectors, dtype=object))
 
 
 def _scale_to_length_1(vectors: Floats) -> Floats:
@@ -110,7 +85,6 @@ PEOPLE = "people"
 NO_OWN_JUDGE = "no own judge"
 """Listed there, too, if judgements of a maker's own judge were left out."""
 _RESPONSE_NAMES = list(RESPONSE_KEYS)
-_POLICY_FIELDS = tuple(field.name for field in fields(ScoringPolicy))
 
 
 def score_tables(
@@ -167,12 +141,6 @@ def describe_counted(*, has_labels: bool, no_own_judge: bool) -> list[str]:
     return [*([PEOPLE] if has_labels else []), *([NO_OWN_JUDGE] if no_own_judge else [])]
 
 
-def hash_counted(judge_hash: str, *, has_labels: bool, no_own_judge: bool) -> str:
-    """Hash the judges and which judgements count: runs that differ in either are not compared for drift."""
-    notes = describe_counted(has_labels=has_labels, no_own_judge=no_own_judge)
-    return digest(judge_hash, *notes) if notes else judge_hash
-
-
 def run_hash(test_hash: str, judge_hash: str, policy_hash: str) -> str:
     """Hash what runs must share to be compared for drift (weval methodology, 5.2): test, judges and policy."""
     return digest("run", test_hash, judge_hash, policy_hash)
@@ -184,11 +152,9 @@ def format_policy(policy: ScoringPolicy) -> str:
 
 
 def parse_policy(text: str) -> ScoringPolicy:
-    """Parse the output of `format_policy`. Raises ConfigError for any other text."""
-    parts = dict(part.partition("=")[::2] for part in text.split(", ", len(_POLICY_FIELDS) - 1))
-    if tuple(parts) != _POLICY_FIELDS:
-        raise ConfigError(f"policy: got {text!r}; allowed: {', '.join(f'{name}=...' for name in _POLICY_FIELDS)}")
-    return ScoringPolicy(float(parts["beta"]), parts["or_paths"], parts["should_not_paths"], parts["embedder"])
+    """Parse the output of `format_policy`."""
+    beta, or_paths, should_not_paths, embedder = (part.partition("=")[2] for part in text.split(", ", 3))
+    return ScoringPolicy(float(beta), or_paths, should_not_paths, embedder)
 
 
 def _add_vectors(rows: pa.Table, text: str, keys: list[str], vectors: dict[str, np.ndarray]) -> pd.DataFrame:
@@ -210,7 +176,7 @@ def _build_similarity_rows(answers: pd.DataFrame, similar: pd.DataFrame, embedde
 
 def _iterate_matrix_rows(vector_rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Yield the responses to each prompt, with their places and their similarities to all of them."""
-    rows = _sort_vectors(vector_rows, "responses", RESPONSE_KEYS)
+    rows = sort_unique(cast_keys(vector_rows), RESPONSE_KEYS, "responses")
     vectors = stack_vectors(rows["vector"].tolist())
     for _, part in rows.groupby(list(PROMPT_KEYS), sort=True):
         values = compute_cosine_matrix(vectors[part.index]).astype(np.float32)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.embeddings import identify_embedder
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.errors import ConfigError, NameLeak
+from dtef_pipeline.identity import digest
 from dtef_pipeline.family.stage import (
     TAKEN_AWAY,
     Check,
@@ -52,7 +53,6 @@ from dtef_pipeline.rubric.score_rows import (
     choose_embedder,
     describe_counted,
     format_policy,
-    hash_counted,
     run_hash,
     score_tables,
 )
@@ -214,8 +214,10 @@ def _run_row(
     judge_keys = set(zip(judges["approach"].to_pylist(), judges["judge_variant"].to_pylist(), strict=True))
     scale = class_scale(pc.max(judges["scale"]).as_py() or USUAL_SCALE)  # a stage's rows are of one run, and so of one scale
     has_labels = bool(pc.any(points["labelled"]).as_py())
-    judges_hash = hash_counted(judge_hash(judge_keys, scale), has_labels=has_labels, no_own_judge=settings.no_own_judge)
     notes = describe_counted(has_labels=has_labels, no_own_judge=settings.no_own_judge)
+    judges_hash = judge_hash(judge_keys, scale)
+    if notes:  # runs that count other judgements are not compared for drift
+        judges_hash = digest(judges_hash, *notes)
     test = inputs.read("rubric_blueprints", ["test_hash"])["test_hash"][0].as_py()
     row = {
         "blueprint": inputs.key,
