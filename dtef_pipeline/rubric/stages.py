@@ -49,7 +49,7 @@ from dtef_pipeline.rubric.judge_requests import (
     make_judgement_stand_in,
 )
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES
-from dtef_pipeline.rubric.score_rows import (
+from dtef_pipeline.rubric.scoring import (
     choose_embedder,
     describe_counted,
     format_policy,

@@ -21,7 +21,7 @@ from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED
 from dtef_pipeline.rubric.conversations import Candidates, choose_selectors, list_candidate_names
 from dtef_pipeline.rubric.judge_requests import choose_judges
-from dtef_pipeline.rubric.score_rows import choose_embedder
+from dtef_pipeline.rubric.scoring import choose_embedder
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
 from dtef_pipeline.rubric.summaries.extractions import FOR_KEY_POINTS, USUAL_POINTS, choose_extracting_model, is_to_be_judged
 from dtef_pipeline.rubric.summaries.summary import choose_analysts

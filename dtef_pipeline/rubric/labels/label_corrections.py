@@ -20,7 +20,7 @@ from dtef_pipeline.rubric.scoring import ScoringPolicy, compute_hybrid, compute_
 from dtef_pipeline.rubric.labels.label_sheet import apply_human_labels, build_label_items, fill_path, select_in_force
 from dtef_pipeline.rubric.levels import RESPONSE_KEYS, number_groups, sort_unique
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CORRECTED, RUBRIC_CORRECTIONS, RUBRIC_KNOWN_CLASSES
-from dtef_pipeline.rubric.score_rows import parse_policy
+from dtef_pipeline.rubric.scoring import parse_policy
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, explain_missing
 from dtef_pipeline.statistics.prediction_powered import HALF_WIDTH, ClusterLabels, estimate_corrected_means
