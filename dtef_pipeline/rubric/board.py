@@ -5,9 +5,8 @@ Source: weval methodology, 5.3. Intervals are by whole blueprints; within one bl
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -18,7 +17,6 @@ import pyarrow as pa
 from dtef_pipeline.asking.snapshot_order import among, order_in
 from dtef_pipeline.boards.cuts import stack_cuts
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.scoring import CELL_LEVEL, MODEL_LEVEL
 from dtef_pipeline.rubric.levels import (
     CELL_KEYS,
     CRITERION_KEYS,
@@ -31,12 +29,11 @@ from dtef_pipeline.rubric.levels import (
     Floats,
     RowGroups,
     cast_keys,
-    count,
+    convert_to_numbers,
     group_rows,
     sort_unique,
-    sum_by_code,
-    weighted_mean,
 )
+from dtef_pipeline.rubric.scoring import CELL_LEVEL, MODEL_LEVEL
 from dtef_pipeline.rubric.tables import RUBRIC_BOARD, RUBRIC_CUTS
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios, explain_missing
 from dtef_pipeline.statistics.proportions import compute_unit_interval
@@ -74,63 +71,49 @@ def board(
     if view not in _CUTS:
         raise ConfigError(f"board by {view!r}: allowed: {', '.join(_CUTS)}")
     names, noun, split_rows = _CUTS[view]
-    scores = cast_keys(table, "scores", ("level", *CELL_KEYS, "hybrid"))
-    latest = scores.merge(select_latest_runs(scores, order), "inner", list(RUN_KEYS)).reset_index(drop=True)
-    parts = split_rows(latest, tags)
+    scores = cast_keys(table)
+    runs = select_latest_runs(scores, order)
+    parts = split_rows(scores.merge(runs, "inner", list(RUN_KEYS)), tags)
     rows = group_rows(parts, (*names, "model"))
     means = _average_parts(rows, parts)
-    over_blueprints = noun == "blueprint"
-    few = means["n_scored"] < min_blueprints if over_blueprints else means["n_scored"] < 1
+    over_blueprints, has_parts = noun == "blueprint", view != "prompt"
+    least = min_blueprints if over_blueprints else 1
+    few = means["n_scored"] < least
     group = group_rows(rows.keys, names).code if names else np.zeros(len(rows), dtype=np.int64)
     means["rank"] = pd.Series(rank_numbers(means["score"].where(~few), group)).astype("Int64")
-    has_parts = view != "prompt"
     means = means.assign(**_compute_board_intervals(rows, parts, group, means["rank"].notna().to_numpy(), has_parts))
-    old_scores = _find_replaced_scores(table, order, tags) if over_blueprints and few.any() else []
-    tag_of_row = rows.keys["tag"] if view == "tag" else [None] * len(rows)
+    replaced = _describe_replaced_scores(scores, runs, tags, view) if over_blueprints and few.any() else {}
     notes = []
-    for n, is_few, model, tag in zip(means["n_scored"].tolist(), few, rows.keys["model"], tag_of_row, strict=True):
-        why_no_interval = explain_missing(n, noun) if has_parts else ""
-        why_no_rank = _explain_rubric_unranked(n, min_blueprints if over_blueprints else 0)
-        replaced = _describe_replaced_scores(old_scores, model, tag) if is_few else ""
-        notes.append("; ".join(filter(None, (why_no_interval, why_no_rank, replaced))))
+    for key, n in zip(rows.keys.itertuples(index=False, name=None), means["n_scored"].tolist(), strict=True):
+        why_no_rank = (_explain_rubric_unranked(n, over_blueprints, least), replaced.get(key, "")) if n < least else ()
+        notes.append("; ".join(filter(None, (explain_missing(n, noun) if has_parts else "", *why_no_rank))))
     return _sort_best_first(means.assign(note=notes), names)
 
 
-def _explain_rubric_unranked(n: int, min_blueprints: int) -> str:
-    if n < min_blueprints:
-        return f"not ranked: a score in {format_count(n, 'blueprint')}, at least {min_blueprints} are needed"
-    return "" if n else "not ranked: no score"
+def _explain_rubric_unranked(n: int, over_blueprints: bool, least: int) -> str:
+    if over_blueprints:
+        return f"not ranked: a score in {format_count(n, 'blueprint')}, at least {least} are needed"
+    return "not ranked: no score"
 
 
-class _ReplacedScore(NamedTuple):
-    """A model's score in an earlier run of a blueprint whose latest run has no score of the model."""
-
-    model: str
-    tags: Sequence[str]
-    """Tags of the blueprint."""
-    newer_snapshot: str
-    """Snapshot of the latest run."""
-
-
-def _find_replaced_scores(table: pd.DataFrame, order: Sequence[str], tags: Mapping[str, Sequence[str]]) -> list[_ReplacedScore]:
-    """Return one entry per model and blueprint, except blueprints tagged `test`."""
-    models = table[(table["level"] == MODEL_LEVEL) & table["hybrid"].notna()]
-    latest = dict(select_latest_runs(table, order).itertuples(index=False, name=None))
-    runs: dict[tuple[str, str], set[str]] = {}
-    for blueprint, snapshot, model in models[[*RUN_KEYS, "model"]].itertuples(index=False, name=None):
-        runs.setdefault((model, blueprint), set()).add(snapshot)
-    return [
-        _ReplacedScore(model, tags.get(blueprint, ()), latest[blueprint])
-        for (model, blueprint), snapshots in runs.items()
-        if latest[blueprint] not in snapshots and TEST_TAG not in tags.get(blueprint, ())
-    ]
-
-
-def _describe_replaced_scores(old_scores: Sequence[_ReplacedScore], model: str, tag: str | None) -> str:
-    """Return the note on a model's replaced scores, empty if there are none; `tag` limits them on a board by tag."""
-    counts = Counter(score.newer_snapshot for score in old_scores if score.model == model and tag in (None, *score.tags))
-    named = ", ".join(f"{snapshot} ({format_count(n, 'blueprint')})" for snapshot, n in counts.most_common())
-    return f"later runs without this model replaced its scores: snapshot {named}" if named else ""
+def _describe_replaced_scores(
+    scores: pd.DataFrame, runs: pd.DataFrame, tags: Mapping[str, Sequence[str]], view: str
+) -> dict[tuple[str, ...], str]:
+    """Return the note on scores in earlier runs of blueprints whose latest run has none of the model, by keys of the board's row."""
+    scored = scores[(scores["level"] == MODEL_LEVEL) & scores["hybrid"].notna()]
+    scored = scored.merge(runs.rename(columns={"snapshot": "newer"}), on="blueprint")
+    is_latest = scored["snapshot"] == scored["newer"]
+    has_latest = is_latest.groupby([scored["model"], scored["blueprint"]]).transform("any")
+    replaced = scored[~has_latest].drop_duplicates(["model", "blueprint"])
+    names, _, split_rows = _CUTS[view]
+    counts: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for *key, newer in split_rows(replaced, tags)[[*names, "model", "newer"]].itertuples(index=False, name=None):
+        counts[tuple(key)][newer] += 1
+    return {
+        key: "later runs without this model replaced its scores: snapshot "
+        + ", ".join(f"{snapshot} ({format_count(n, 'blueprint')})" for snapshot, n in number.most_common())
+        for key, number in counts.items()
+    }
 
 
 def select_latest_runs(table: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
@@ -141,8 +124,7 @@ def select_latest_runs(table: pd.DataFrame, order: Sequence[str]) -> pd.DataFram
     models = table[table["level"] == MODEL_LEVEL]
     place = {label: index for index, label in enumerate(among(order, dict.fromkeys(models["snapshot"].tolist())))}
     runs = group_rows(models, RUN_KEYS)
-    has_score = count(runs.code, models["hybrid"].notna(), len(runs)) > 0
-    run_rows = runs.keys.assign(scored=has_score, place=runs.keys["snapshot"].map(place))
+    run_rows = runs.keys.assign(scored=runs.count(models["hybrid"].notna()) > 0, place=runs.keys["snapshot"].map(place))
     latest = run_rows.sort_values(["blueprint", "scored", "place"]).drop_duplicates("blueprint", keep="last")
     return latest[list(RUN_KEYS)].reset_index(drop=True)
 
@@ -154,23 +136,20 @@ def build_criterion_board(points: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFr
     Columns: the keys of the criterion, `rank` among the models, `model`, `score` (null: no point is scored), `n_planned` and `n_scored`, in
     points.
     """
-    names = ("blueprint", "snapshot", "prompt", *CRITERION_KEYS)
-    rows = cast_keys(points, "points", (*RESPONSE_KEYS, *CRITERION_KEYS, "score"))
-    rows = rows.merge(runs[list(RUN_KEYS)].astype("str"), "inner", list(RUN_KEYS))
+    names = (*PROMPT_KEYS, *CRITERION_KEYS)
+    rows = cast_keys(points).merge(runs[list(RUN_KEYS)].astype("str"), "inner", list(RUN_KEYS))
     rows = sort_unique(rows, (*RESPONSE_KEYS, *CRITERION_KEYS), "points")
-    score = rows["score"].to_numpy(dtype=np.float64, na_value=np.nan)
     cells = group_rows(rows, (*CELL_KEYS, *CRITERION_KEYS))
-    means = weighted_mean(cells.code, score, np.ones(len(rows)), len(cells))
-    models = group_rows(cells.keys, (*names, "model"))
-    board_rows = models.keys.assign(score=weighted_mean(models.code, means, np.ones(len(cells)), len(models)))
-    model_code = models.code[cells.code]
-    board_rows["n_planned"] = count(model_code, np.ones(len(rows), dtype=bool), len(models))
-    board_rows["n_scored"] = count(model_code, ~np.isnan(score), len(models))
-    group = group_rows(board_rows, names).code
-    board_rows["rank"] = pd.Series(rank_numbers(board_rows["score"], group)).astype("Int64")
-    return board_rows.sort_values([*names, "rank", "model"], ignore_index=True)[
-        [*names, "rank", "model", "score", "n_planned", "n_scored"]
-    ]
+    cell_models = group_rows(cells.keys, (*names, "model"))
+    models = RowGroups(cell_models.code[cells.code], cell_models.keys)
+    board_rows = models.keys.assign(
+        score=cell_models.mean(cells.mean(rows["score"])),
+        n_planned=models.count(),
+        n_scored=models.count(rows["score"].notna()),
+    )
+    board_rows["rank"] = pd.Series(rank_numbers(board_rows["score"], group_rows(board_rows, names).code)).astype("Int64")
+    columns = [*names, "rank", "model", "score", "n_planned", "n_scored"]
+    return board_rows.sort_values([*names, "rank", "model"], ignore_index=True)[columns]
 
 
 def _split_by_blueprint(table: pd.DataFrame, tags: Mapping[str, Sequence[str]]) -> pd.DataFrame:
@@ -197,10 +176,10 @@ def _split_within_blueprint(table: pd.DataFrame, _: Mapping[str, Sequence[str]])
     cells = sort_unique(table[table["level"] == CELL_LEVEL], CELL_KEYS, "scores")
     variants = group_rows(cells, VARIANT_KEYS)
     models = group_rows(variants.keys, MODEL_KEYS)
-    has_score, weight = cells["hybrid"].notna().to_numpy(), cells["weight"].to_numpy(dtype=np.float64)
-    variant_weights = sum_by_code(variants.code[has_score], weight[has_score], len(variants))
-    n_variants = count(models.code, variant_weights > 0, len(models))[models.code[variants.code]]
-    total = variant_weights[variants.code] * n_variants
+    weight = cells["weight"].to_numpy(dtype=np.float64)
+    variant_weights = variants.sum(np.where(cells["hybrid"].notna(), weight, 0.0))
+    n_variants = models.count(variant_weights > 0)[models.code]
+    total = (variant_weights * n_variants)[variants.code]
     portion = np.divide(weight, total, out=np.zeros(len(cells)), where=total > 0)
     return cells.assign(part=cells["prompt"], portion=portion)
 
@@ -216,25 +195,17 @@ _CUTS: dict[str, tuple[tuple[str, ...], str, Callable[[pd.DataFrame, Mapping[str
 
 def _average_parts(rows: RowGroups, parts: pd.DataFrame) -> pd.DataFrame:
     """Return one row per model of a group: means over its rows of `parts`, weighted by their portions, and counts."""
-    size, portion = len(rows), parts["portion"].to_numpy(dtype=np.float64)
-    has_score = parts["hybrid"].notna().to_numpy()
-    means = {
-        name: weighted_mean(rows.code, parts[name].to_numpy(dtype=np.float64, na_value=np.nan), portion, size)
-        for name in ("hybrid", *_MEASURES)
-    }
-    planned_codes, scored_codes = (
-        group_rows(parts[mask].assign(row=rows.code[mask]), ("row", "part")).keys["row"].to_numpy(dtype=np.int64)
-        for mask in (np.ones(len(parts), dtype=bool), has_score)
+    members = parts.assign(row=rows.code)
+    n_planned, n_scored = (
+        np.bincount(table[["row", "part"]].drop_duplicates()["row"], minlength=len(rows))
+        for table in (members, members[members["hybrid"].notna()])
     )
-    counts = {
-        name: sum_by_code(rows.code, parts[name], size).astype(np.int64) for name in ("n_responses", "n_responses_scored")
-    }
     return rows.keys.assign(
-        score=means.pop("hybrid"),
-        **means,
-        n_scored=np.bincount(scored_codes, minlength=size),
-        n_planned=np.bincount(planned_codes, minlength=size),
-        **counts,
+        score=rows.mean(parts["hybrid"], parts["portion"]),
+        **{name: rows.mean(parts[name], parts["portion"]) for name in _MEASURES},
+        n_scored=n_scored,
+        n_planned=n_planned,
+        **{name: rows.sum(parts[name]).astype(np.int64) for name in ("n_responses", "n_responses_scored")},
     )
 
 
@@ -243,15 +214,16 @@ def _compute_board_intervals(
 ) -> dict[str, Floats]:
     """Return `low`, `high`, `rank_low` and `rank_high`, (rows,) each, by the parts of each row's group; all NaN unless `has_parts`."""
     columns = {name: np.full(len(rows), np.nan) for name in ("low", "high", *_RANGES)}
-    hybrid, portion = (parts[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in ("hybrid", "portion"))
+    hybrid, portion = (convert_to_numbers(parts[name]) for name in ("hybrid", "portion"))
     has_score, part_groups = ~np.isnan(hybrid), group[rows.code]
-    for code in np.unique(group[rows.code[has_score]]) if has_parts else ():
+    for code in np.unique(part_groups[has_score]) if has_parts else ():
         members, part_places = np.flatnonzero(group == code), np.flatnonzero(has_score & (part_groups == code))
         clusters = group_rows(parts.iloc[part_places], ("part",))
+        shape = len(clusters), len(members)
         place = clusters.code * len(members) + np.searchsorted(members, rows.code[part_places])
         below, above = (
-            sum_by_code(place, values, len(clusters) * len(members)).reshape(len(clusters), len(members))
-            for values in (portion[part_places], (portion * hybrid)[part_places])
+            np.bincount(place, values[part_places], len(clusters) * len(members)).reshape(shape)
+            for values in (portion, portion * hybrid)
         )
         columns["low"][members], columns["high"][members] = compute_unit_interval(estimate_ratios(above, below))
         is_shown = ranked[members] & ~np.isnan(columns["low"][members])
