@@ -26,7 +26,7 @@ from dtef_pipeline.rubric.functions import prepare_function
 from dtef_pipeline.rubric.labels.label_corrections import apply_labels
 from dtef_pipeline.rubric.point_rows import build_point_rows
 from dtef_pipeline.rubric.scoring import choose_embedder, select_texts_to_embed
-from dtef_pipeline.rubric.self_preference import remove_own_judges
+from dtef_pipeline.rubric.rubric_roll_ups import remove_own_judges
 from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
 from dtef_pipeline.rubric.stages import (
     RUBRIC_JUDGEMENTS_STAGE,

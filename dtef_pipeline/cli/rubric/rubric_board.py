@@ -34,7 +34,7 @@ from dtef_pipeline.rubric.run_comparison import (
     select_averaged_runs,
 )
 from dtef_pipeline.rubric.tables import RUBRIC_CUTS
-from dtef_pipeline.rubric.validity import DISAGREED_FROM
+from dtef_pipeline.rubric.rubric_roll_ups import DISAGREED_FROM
 from resources.gateway.progress import waiting
 from resources.warehouse import Warehouse
 

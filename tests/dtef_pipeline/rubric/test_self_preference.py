@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.rubric.self_preference import ALL_JUDGES, estimate_self_preference, is_same_maker, remove_own_judges
+from dtef_pipeline.rubric.rubric_roll_ups import ALL_JUDGES, estimate_self_preference, is_same_maker, remove_own_judges
 from tests.made.judge_worlds import judged_world, maker_of
 
 
