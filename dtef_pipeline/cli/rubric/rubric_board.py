@@ -24,7 +24,7 @@ from dtef_pipeline.cli.rubric import rubric_labels
 from dtef_pipeline.cli.warehouse_access import NothingToShowError
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order
-from dtef_pipeline.rubric.results.blueprint_run import format_criteria_count
+from dtef_pipeline.rubric.blueprint_run import format_criteria_count
 from dtef_pipeline.rubric.rubric_boards import CHAMPIONS_BOARD, COMPARE_BOARD, LABELS_BOARD, RUBRIC_BOARDS
 from dtef_pipeline.rubric.rubric_drift import WATCHED
 from dtef_pipeline.rubric.run_comparison import (

@@ -8,7 +8,7 @@ from typing import Any
 
 from dtef_pipeline.report.row_reader import StoredRow
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED, SHOULD_NOT
-from dtef_pipeline.rubric.results.blueprint_run import (
+from dtef_pipeline.rubric.blueprint_run import (
     BlueprintRun,
     describe_criterion,
     describe_judges_answered,

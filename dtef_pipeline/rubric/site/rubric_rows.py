@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from dtef_pipeline.boards.cells import register_missing_tables
 from dtef_pipeline.report.row_reader import StoredRow, StoredRows
-from dtef_pipeline.rubric.results.blueprint_run import (
+from dtef_pipeline.rubric.blueprint_run import (
     find_shown_runs,
     find_slices,
     list_snapshots_in_order,

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.report.row_reader import StoredRows
-from dtef_pipeline.rubric.results.blueprint_run import RowsByPrompt, iterate_counts
+from dtef_pipeline.rubric.blueprint_run import RowsByPrompt, iterate_counts
 
 
 def rows_of(**tables: pa.Table) -> StoredRows:

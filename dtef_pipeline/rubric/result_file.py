@@ -15,7 +15,7 @@ import numpy as np
 
 from dtef_pipeline.judging.judges import consensus_id
 from dtef_pipeline.report.row_reader import StoredRow
-from dtef_pipeline.rubric.results.blueprint_run import (
+from dtef_pipeline.rubric.blueprint_run import (
     BlueprintRun,
     JudgedPoints,
     ResponseKey,
