@@ -1,6 +1,12 @@
-"""Tables over all blueprints other than the boards: champions, agreement and validity of judges.
+"""Tables over all blueprints other than the boards: champions, agreement of judges, and their preference for models of their own maker.
 
 They use the latest run of each blueprint, as the boards do.
+
+Self-preference: let y be the point of a judgement (1 - the class's number for should_not) and an item a criterion of a response. The model
+is y = item + judge + gamma x (judge and model have one maker) + error. The item effect removes the quality of the response as all its judges
+see it, the judge effect removes strictness; gamma is how much more a judge gives to responses of its own maker than others give to the same
+responses. Both effects are removed exactly, even if judgements are missing (Frisch & Waugh 1933; Lovell 1963), which leaves a ratio of
+sums; its interval and test are by whole prompts (`estimate_ratios`).
 """
 
 from __future__ import annotations
@@ -17,10 +23,9 @@ from dtef_pipeline.asking.makers import (find_maker)
 from dtef_pipeline.asking.snapshot_order import (among)
 from dtef_pipeline.boards.costs import (count_calls_once)
 from dtef_pipeline.boards.family_calls import (Calls, FamilyCalls, StoredUsage)
-from dtef_pipeline.errors import (ConfigError)
 from dtef_pipeline.rubric.blueprint.model import (SHOULD_NOT)
 from dtef_pipeline.rubric.board import (TEST_TAG, load_rubric_snapshot_order, select_latest_runs)
-from dtef_pipeline.rubric.levels import (cast_keys, group_rows, number_groups, sort_unique, weighted_mean)
+from dtef_pipeline.rubric.levels import (Codes, Floats, cast_keys, group_rows, number_groups, sort_unique)
 from dtef_pipeline.rubric.roll_up_tables import (RUBRIC_AGREEMENT, RUBRIC_CHAMPIONS, RUBRIC_DISAGREED, RUBRIC_JUDGES, RUBRIC_SELF_PREFERENCE)
 from dtef_pipeline.rubric.tables import (JUDGED_UNIT, RUBRIC_SPACE)
 from dtef_pipeline.statistics.agreement import (agreement, grade_alpha)
@@ -47,29 +52,24 @@ def rank_champions(grades: pd.DataFrame, order: Sequence[str], *, consistency: b
 
     Columns: `dimension`, `rank` (equal means share the better rank; null: not eligible), `model`, `mean` (1-10), `n_blueprints`, `n_steady`
     of `n_latest` (how many of the latest 5 blueprints have a grade of 5 or more), `champion`, `reason` (why it is not eligible). With
-    `consistency` a champion needs such a grade in 80 % of them. Raises ConfigError if a column is missing or a grade is outside 1-10.
+    `consistency` a champion needs such a grade in 80 % of them.
     """
     keys = ("blueprint", "snapshot", "analyst", "model", "dimension")
-    rows = cast_keys(grades, "grades", (*keys, "grade"))
-    rows = sort_unique(rows.astype({"analyst": "str", "dimension": "str"}), keys, "grades")
-    _check_grades(rows)
+    rows = sort_unique(cast_keys(grades).astype({"analyst": "str", "dimension": "str"}), keys, "grades")
     counted_grades = _select_latest_grades(rows[rows["grade"].notna()].reset_index(drop=True), order)
     groups = group_rows(counted_grades, ("dimension", "model"))
-    grade = counted_grades["grade"].to_numpy(dtype=np.float64)
-    recent = counted_grades["age"].to_numpy() < LATEST_GRADES
-    size = len(groups)
+    is_recent = counted_grades["age"] < LATEST_GRADES
     table = groups.keys.assign(
-        mean=weighted_mean(groups.code, grade, np.ones(len(grade)), size),
-        n_blueprints=np.bincount(groups.code, minlength=size),
-        n_steady=np.bincount(groups.code[recent & (grade >= STEADY_GRADE)], minlength=size),
-        n_latest=np.bincount(groups.code[recent], minlength=size),
+        mean=groups.mean(counted_grades["grade"]),
+        n_blueprints=groups.count(),
+        n_steady=groups.count(is_recent & (counted_grades["grade"] >= STEADY_GRADE)),
+        n_latest=groups.count(is_recent),
     )
     table["reason"] = _explain_no_champion(table, consistency)
     eligible = table["mean"].where(table["reason"] == "")
     rank = pd.Series(rank_numbers(eligible, group_rows(table, ("dimension",)).code), table.index)
     table = table.assign(rank=rank.astype("Int64"), champion=rank == 1)
-    board = table.sort_values(["dimension", "rank", "mean", "model"], ascending=[True, True, False, True], ignore_index=True)
-    return board[["dimension", "rank", "model", "mean", "n_blueprints", "n_steady", "n_latest", "champion", "reason"]]
+    return table.sort_values(["dimension", "rank", "mean", "model"], ascending=[True, True, False, True], ignore_index=True)
 
 
 def _select_latest_grades(rows: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
@@ -79,12 +79,10 @@ def _select_latest_grades(rows: pd.DataFrame, order: Sequence[str]) -> pd.DataFr
     place = {label: index for index, label in enumerate(among(order, dict.fromkeys(rows["snapshot"].tolist())))}
     keys = ["dimension", "model", "blueprint"]
     runs = group_rows(rows, (*keys, "snapshot"))
-    means = weighted_mean(runs.code, rows["grade"].to_numpy(dtype=np.float64), np.ones(len(rows)), len(runs))
-    run_rows = runs.keys.assign(grade=means, place=runs.keys["snapshot"].map(place).astype("int64"))
+    run_rows = runs.keys.assign(grade=runs.mean(rows["grade"]), place=runs.keys["snapshot"].map(place).astype("int64"))
     latest = run_rows.sort_values([*keys, "place"]).drop_duplicates(keys, keep="last")
     newest_first = latest.sort_values(["dimension", "model", "place", "blueprint"], ascending=[True, True, False, True])
-    grade_ages = newest_first.assign(age=newest_first.groupby(["dimension", "model"]).cumcount())
-    return grade_ages.sort_values(keys, ignore_index=True)
+    return latest.assign(age=newest_first.groupby(["dimension", "model"]).cumcount()).reset_index(drop=True)
 
 
 def _explain_no_champion(table: pd.DataFrame, consistency: bool) -> list[str]:
@@ -97,15 +95,6 @@ def _explain_no_champion(table: pd.DataFrame, consistency: bool) -> list[str]:
         else:
             reasons.append("")
     return reasons
-
-
-def _check_grades(rows: pd.DataFrame) -> None:
-    grade = rows["grade"].to_numpy(dtype=np.float64, na_value=np.nan)
-    wrong = np.flatnonzero((grade < 1) | (grade > 10))
-    if len(wrong):
-        row = rows.iloc[wrong[0]]
-        where = f"{row['blueprint']}, {row['model']}, {row['dimension']}"
-        raise ConfigError(f"grades: grade of {where}: got {row['grade']}; allowed: a number from 1 to 10, or null")
 
 
 CHAMPIONS_READ = ("rubric_grades", "rubric_runs", "rubric_blueprints")
@@ -144,9 +133,8 @@ def load_latest_judgements(connection: duckdb.DuckDBPyConnection) -> pd.DataFram
 def build_agreement_tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
     """Return `rubric_agreement` and `rubric_disagreed`. `connection` has the tables of JUDGED_READ."""
     judgements, criteria = load_latest_judgements(connection), connection.execute(_CRITERIA).df()
-    cuts = build_agreement_table(judgements, criteria)
     return {
-        "rubric_agreement": convert_to_schema(cuts, RUBRIC_AGREEMENT),
+        "rubric_agreement": convert_to_schema(build_agreement_table(judgements, criteria), RUBRIC_AGREEMENT),
         "rubric_disagreed": convert_to_schema(list_disagreed_criteria(judgements, criteria), RUBRIC_DISAGREED),
     }
 
@@ -177,9 +165,6 @@ _LATEST_CALLS = """
 _SPENT_BY_JUDGE = "SELECT role AS judge, sum(replies)::BIGINT AS calls, sum(cost_usd) AS cost_usd FROM used GROUP BY role"
 
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
-
 UNREADABLE_REASONS = ("unreadable", "cut", "empty", "declined")
 """Reasons of a missing class when a judge replied, and its reply says none."""
 UNREADABLE_FROM = 0.05
@@ -187,7 +172,6 @@ UNREADABLE_FROM = 0.05
 DISAGREED_FROM = 0.3
 """Standard deviation of the judges of one response, as a mean over responses, above which a criterion is listed."""
 NO_TEXT = "unknown"
-_AGREEMENT = ("cut", "value", "scale", "alpha", "low", "high", "reading", "n_units", "n_values", "n_clusters", "reason")
 
 
 def build_agreement_table(judgements: pd.DataFrame, criteria: pd.DataFrame) -> pd.DataFrame:
@@ -203,7 +187,7 @@ def build_agreement_table(judgements: pd.DataFrame, criteria: pd.DataFrame) -> p
     scales = sorted(rows["scale"].unique()) or [None]
     parts = ((scale, rows[rows["scale"] == scale].reset_index(drop=True)) for scale in scales)
     tables = [_compute_cuts(part, criteria).assign(scale=scale) for scale, part in parts]
-    return pd.concat(tables, ignore_index=True)[list(_AGREEMENT)]
+    return pd.concat(tables, ignore_index=True)
 
 
 def _compute_cuts(rows: pd.DataFrame, criteria: pd.DataFrame) -> pd.DataFrame:
@@ -315,9 +299,6 @@ def _list_criterion_texts(rows: pd.DataFrame, criteria: pd.DataFrame) -> npt.NDA
     return np.asarray(matches.astype(object).where(matches.notna(), None), dtype=object)
 
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
-
 MakerOf = Callable[[str], str | None]
 """A model's maker by the model's name; None: unknown, and different from every other maker."""
 ALL_JUDGES = "all"
@@ -329,7 +310,6 @@ _NOT_IDENTIFIABLE = (
     "third maker is needed"
 )
 _GAMMA_NUMBERS = ("gamma", "low", "high", "p")
-_PREFERENCE = ("judge", "model", "maker", *_GAMMA_NUMBERS, "p_adjusted", "n", "n_prompts", "flagged", "reason")
 
 
 def map_makers(judgements: pd.DataFrame) -> MakerOf:
@@ -347,8 +327,11 @@ def map_makers(judgements: pd.DataFrame) -> MakerOf:
 
 def is_same_maker(judgements: pd.DataFrame, get_maker: MakerOf) -> npt.NDArray[np.bool_]:
     """Return whether `judge_model` and `model` have the same known maker, (judgements,)."""
-    judges, models = (_find_makers(judgements[name], get_maker) for name in ("judge_model", "model"))
-    return np.asarray((judges == models) & (judges != ""))
+    judges, models = (
+        judgements[name].map({value: get_maker(str(value)) or "" for value in judgements[name].unique()})
+        for name in ("judge_model", "model")
+    )
+    return np.asarray((judges == models) & (judges != ""), dtype=bool)
 
 
 def remove_own_judges(judgements: pa.Table) -> pa.Table:
@@ -388,7 +371,7 @@ def estimate_self_preference(judgements: pd.DataFrame, get_maker: MakerOf) -> pd
     table = pd.DataFrame(estimates)
     adjusted = np.concatenate([table["p"].to_numpy()[:1], holm(table["p"].to_numpy()[1:])])
     is_favoured = (adjusted < FAVOURED_AT) & (table["gamma"].to_numpy() > 0)
-    return table.assign(p_adjusted=adjusted, flagged=is_favoured)[list(_PREFERENCE)]
+    return table.assign(p_adjusted=adjusted, flagged=is_favoured)
 
 
 def _estimate(y: Floats, is_own: npt.NDArray[np.bool_], item: Codes, judge: Codes, prompt: Codes) -> dict[str, Any]:
@@ -426,9 +409,3 @@ def _remove_judge_effects(columns: Floats, item: Codes, judge: Codes) -> Floats:
         return mine
     slopes = np.linalg.lstsq(judges.T @ judges, judges.T @ mine, rcond=1e-10)[0]
     return np.asarray(mine - judges @ slopes)
-
-
-def _find_makers(names: pd.Series, get_maker: MakerOf) -> npt.NDArray[np.object_]:
-    """Return the maker of each name, looked up once per name; empty if unknown."""
-    codes, distinct = pd.factorize(names)
-    return np.array([get_maker(str(name)) or "" for name in distinct] or [""], dtype=object)[codes]
