@@ -11,7 +11,6 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.boards.pairs import EQUIVALENT, UNDECIDED, compare_models, sort_by_difference
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.consensus import USUAL_SCALE
 from dtef_pipeline.rubric.scoring import CELL_LEVEL
 from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order, select_latest_runs
@@ -50,7 +49,7 @@ def compare_runs(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     over the models (Holm 1979). `score` and `other_score`: means of the pairs after and before, 0-1.
 
     `verdict`: regression or improvement if p_adjusted is below .05, else equivalent if the 90 % interval is within +-MARGIN, else
-    undecided. Raises ConfigError if a table has cells of several runs, or the blueprints differ.
+    undecided.
     """
     pairs = pair_run_cells(before, after)
     if not len(pairs):
@@ -83,38 +82,20 @@ def find_moved_prompts(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFram
 
 
 def pair_run_cells(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per prompt answered by one variant in both runs: `hybrid` after, `hybrid_before`, and the prompt's `weight` after.
-
-    Raises ConfigError as `compare_runs` does.
-    """
-    old, new = _select_sorted_cells(before, "before"), _select_sorted_cells(after, "after")
-    if not len(old) or not len(new):
-        return pd.DataFrame(columns=[*_PAIRED_BY, "weight", "hybrid", "hybrid_before"])
-    blueprint, snapshot = _run(new, "after")
-    other_blueprint, other_snapshot = _run(old, "before")
-    if blueprint != other_blueprint:
-        raise ConfigError(f"runs: got {other_blueprint} and {blueprint}; allowed: two runs of the same blueprint")
+    """Return one row per prompt answered by one variant in both runs: `hybrid` after, `hybrid_before`, and the prompt's `weight` after."""
+    old, new = (
+        sort_unique(cast_keys(scores[scores["level"] == CELL_LEVEL]), CELL_KEYS, name)
+        for scores, name in ((before, "before"), (after, "after"))
+    )
     keys = list(_PAIRED_BY)
-    pairs = new[[*keys, "weight", "hybrid"]].merge(old[[*keys, "hybrid"]], "inner", keys, suffixes=("", "_before"))
-    pairs = pairs.dropna(subset=["hybrid", "hybrid_before"]).reset_index(drop=True)
-    return pairs.assign(blueprint=blueprint, snapshot=snapshot, other_snapshot=other_snapshot)
+    old = old[[*keys, "snapshot", "hybrid"]].rename(columns={"snapshot": "other_snapshot"})
+    pairs = new[[*keys, *RUN_KEYS, "weight", "hybrid"]].merge(old, "inner", keys, suffixes=("", "_before"))
+    return pairs.dropna(subset=["hybrid", "hybrid_before"]).reset_index(drop=True)
 
 
 def has_regression(comparisons: pd.DataFrame) -> bool:
     """Return whether a model became worse, for `--fail-on regression`; takes rows of `compare_runs`."""
     return bool((comparisons["verdict"] == REGRESSION).any())
-
-
-def _select_sorted_cells(table: pd.DataFrame, name: str) -> pd.DataFrame:
-    rows = cast_keys(table, name, ("level", *CELL_KEYS, "hybrid", "weight"))
-    return sort_unique(rows[rows["level"] == CELL_LEVEL].reset_index(drop=True), CELL_KEYS, name)
-
-
-def _run(cells: pd.DataFrame, name: str) -> tuple[str, str]:
-    runs = cells[["blueprint", "snapshot"]].drop_duplicates().astype(str).to_numpy().tolist()
-    if len(runs) != 1:
-        raise ConfigError(f"{name}: got cells of {format_count(len(runs), 'run')}; allowed: one blueprint in one snapshot")
-    return runs[0][0], runs[0][1]
 
 
 def _test_models(pairs: pd.DataFrame) -> pd.DataFrame:
@@ -147,7 +128,7 @@ def compare_over_blueprints(table: pd.DataFrame, order: Sequence[str], blueprint
     Within a blueprint the difference is averaged over shared prompts by their weights, then over blueprints, each counting once. Intervals
     (95 %) and `p` treat blueprints as independent, or prompts if there is only one blueprint.
     """
-    cells = cast_keys(table, "scores", ("level", *CELL_KEYS, "hybrid", "weight"))
+    cells = cast_keys(table)
     runs = select_latest_runs(cells, order)
     runs = runs[runs["blueprint"].isin(blueprints)]
     cells = cells[(cells["level"] == CELL_LEVEL) & cells["hybrid"].notna()].merge(runs, "inner", list(RUN_KEYS))
