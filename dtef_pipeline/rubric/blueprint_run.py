@@ -5,20 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from itertools import groupby
 from math import fsum
 from typing import Any, NamedTuple
 
-import pandas as pd
 import pyarrow as pa
 
-from dtef_pipeline.asking.snapshot_order import among, convert_microseconds, sort_snapshots
 from dtef_pipeline.report.row_reader import StoredRow, StoredRows
 from dtef_pipeline.rubric.scoring import CELL_LEVEL, MODEL_LEVEL, VARIANT_LEVEL
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
-from dtef_pipeline.rubric.board import select_latest_runs
 from dtef_pipeline.rubric.levels import display_id
 from dtef_pipeline.site.content import is_unknown
 from dtef_pipeline.text.number_words import format_count
@@ -121,9 +117,13 @@ class BlueprintRun:
         names = ("hybrid", "coverage", "similarity")
         return {key: {name: mean(row[name] for row in rows) for name in names} for key, rows in groups.items()}
 
-    def group_judgements(self, prompt: str) -> JudgedPoints:
-        """Return the points and judgements of a prompt."""
-        return group_judgements(self.points.list_rows_of_prompt(prompt), self.judgements.list_rows_of_prompt(prompt))
+    def group_judgements(self, prompt: str, judgements: RowsByPrompt | None = None) -> JudgedPoints:
+        """Return the points and judgements of a prompt. `judgements`: those of the run with other columns than `self.judgements`."""
+        by_point: dict[tuple[ResponseKey, tuple[Any, ...]], list[StoredRow]] = {}
+        for row in (judgements or self.judgements).list_rows_of_prompt(prompt):
+            by_point.setdefault((make_response_key(row), make_criterion_key(row)), []).append(row)
+        points = self.points.list_rows_of_prompt(prompt)
+        return JudgedPoints({(make_response_key(row), make_criterion_key(row)): row for row in points}, by_point)
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -207,47 +207,6 @@ def find_slices(column: pa.ChunkedArray) -> dict[str, tuple[int, int]]:
     return slices
 
 
-def list_snapshots_in_order(rows: StoredRows) -> list[str]:
-    """Return all snapshots of the family, the earliest first."""
-    times: dict[str, datetime | None] = {}
-    for name in ("rubric_scores", "rubric_responses", "rubric_runs"):
-        if "snapshot" not in rows.columns(name):
-            continue
-        first = "min(epoch_us(answered_at))" if "answered_at" in rows.columns(name) else "NULL"
-        table = rows.table(f"(SELECT snapshot, {first} AS us FROM {name} GROUP BY snapshot)", ["snapshot", "us"], {})
-        for snapshot, us in zip(*(table[column].to_pylist() for column in ("snapshot", "us")), strict=True):
-            times[str(snapshot)] = convert_microseconds(us) or times.get(str(snapshot))
-    return sort_snapshots(times)
-
-
-def load_model_scores(rows: StoredRows) -> pd.DataFrame:
-    """Return the rows of scores of whole models."""
-    return rows.frame("rubric_scores", {"level": MODEL_LEVEL})
-
-
-def find_shown_runs(rows: StoredRows, scores: pd.DataFrame, order: Sequence[str]) -> dict[str, str]:
-    """Return the shown snapshot of each blueprint: its latest with a score, else its latest; blueprints without a run are left out."""
-    runs: dict[str, list[str]] = {}
-    for name in ("rubric_responses", "rubric_runs"):
-        if {"blueprint", "snapshot"} <= rows.columns(name):
-            run_rows = rows.rows(f"(SELECT DISTINCT blueprint, snapshot FROM {name})", ["blueprint", "snapshot"], {})
-            for row in run_rows:
-                runs.setdefault(str(row["blueprint"]), []).append(str(row["snapshot"]))
-    latest = {name: among(order, snapshots)[-1] for name, snapshots in runs.items()}
-    if len(scores):
-        pairs = select_latest_runs(scores, order)
-        latest |= dict(zip(pairs["blueprint"].astype(str), pairs["snapshot"].astype(str), strict=True))
-    return latest
-
-
-def iterate_counts(value: Any) -> Iterator[tuple[str, int]]:
-    """Yield names and counts from a map, or a list of pairs or structs."""
-    entries = value.items() if isinstance(value, Mapping) else [] if value is None else value
-    for entry in entries:
-        name, count = tuple(entry.values())[:2] if isinstance(entry, Mapping) else tuple(entry)[:2]
-        yield str(name), int(count)
-
-
 def mean(values: Iterable[Any]) -> float | None:
     """Return the mean of the known values, or None."""
     numbers = [float(value) for value in values if not is_unknown(value)]
@@ -261,14 +220,6 @@ class JudgedPoints(NamedTuple):
 
     points: Mapping[tuple[ResponseKey, tuple[Any, ...]], StoredRow]
     judgements: Mapping[tuple[ResponseKey, tuple[Any, ...]], Sequence[StoredRow]]
-
-
-def group_judgements(points: Sequence[StoredRow], judgements: Sequence[StoredRow]) -> JudgedPoints:
-    """Return the points and judgements of one prompt by response and criterion."""
-    by_point: dict[tuple[ResponseKey, tuple[Any, ...]], list[StoredRow]] = {}
-    for row in judgements:
-        by_point.setdefault((make_response_key(row), make_criterion_key(row)), []).append(row)
-    return JudgedPoints({(make_response_key(row), make_criterion_key(row)): row for row in points}, by_point)
 
 
 def describe_criterion(row: Mapping[str, Any]) -> str:

@@ -21,7 +21,6 @@ from dtef_pipeline.rubric.blueprint_run import (
     ResponseKey,
     RowsByPrompt,
     describe_criterion,
-    group_judgements,
     make_criterion_key,
     make_response_key,
 )
@@ -141,7 +140,7 @@ def _list_similarities(rows: Sequence[StoredRow]) -> list[list[float | None]]:
 def _describe_coverage(run: BlueprintRun, prompt: str, judgements: RowsByPrompt) -> list[dict[str, Any]]:
     """Return one mapping per response: the scores of its cell, and its points."""
     criteria = run.criteria.list_rows_of_prompt(prompt)
-    index = group_judgements(run.points.list_rows_of_prompt(prompt), judgements.list_rows_of_prompt(prompt))
+    index = run.group_judgements(prompt, judgements)
     json_entries = []
     for row in run.responses.list_rows_of_prompt(prompt):
         key = make_response_key(row)
