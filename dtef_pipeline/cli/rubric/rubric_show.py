@@ -28,7 +28,7 @@ from dtef_pipeline.rubric.blueprint_run import (
     make_response_key,
     read_run,
 )
-from dtef_pipeline.rubric.result_file import list_assessments, write_result_chunks
+from dtef_pipeline.rubric.blueprint_run import list_assessments, write_result_chunks
 from dtef_pipeline.rubric.run_comparison import compare_runs, find_moved_prompts, has_regression
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
