@@ -60,6 +60,7 @@ from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
 from dtef_pipeline.rubric.summaries.anonymise import ANALYST_IDS
 from dtef_pipeline.rubric.summaries.summary import (
     NAME_LEFT,
+    OF_ANOTHER_REPORT,
     SummaryCase,
     SummaryEpisode,
     build_analyst_ids,
@@ -68,7 +69,7 @@ from dtef_pipeline.rubric.summaries.summary import (
     build_summary_request,
     build_summary_rows,
     choose_analysts,
-    keep_summaries,
+    is_current_summary,
     prepare_case,
 )
 from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_POINT, RUBRIC_RESPONSE, RUBRIC_RESPONSES, RUBRIC_RUNS
@@ -329,20 +330,24 @@ def _prepare_case(inputs: Inputs, settings: RubricSettings) -> SummaryCase | pa.
 
 
 def _keep_stored_summaries(inputs: Inputs, settings: RubricSettings) -> Tables:
-    """Return the stored summaries of the same report, which were paid for, or else the row of a run without an analyst."""
+    """Return the stored summaries if all are of the same report, because they were paid for, or else the row of a run without an analyst."""
     default = _build_summary_tables(build_not_asked_row(inputs.key, settings.snapshot, "no analyst"))
     inputs.read("rubric_scores", ["level"])  # a snapshot that is not scored is an error all the same
     earlier = {name: inputs.earlier(name) for name in default}
-    tables = {name: default[name].schema.empty_table() if rows is None else rows for name, rows in earlier.items()}
-    if tables["rubric_summaries"]["analyst"].null_count == len(tables["rubric_summaries"]):
+    stored = {name: rows.cast(default[name].schema) for name, rows in earlier.items() if rows is not None}
+    summaries = [row for row in stored.get("rubric_summaries", default["rubric_summaries"]).to_pylist() if row["analyst"]]
+    if not summaries:
         return default
     case = _prepare_case(inputs, settings)
-    kept_tables, taken_away = keep_summaries(tables, None if isinstance(case, pa.Table) else case, inputs.models)
-    for analyst, reason in taken_away.items():
+    if isinstance(case, SummaryCase) and stored.keys() == default.keys() and stored["analyst_ids"].equals(build_analyst_ids(case)):
+        if all(is_current_summary(summary, case, inputs.models) for summary in summaries):
+            return stored
+    removed = {row["analyst"]: OF_ANOTHER_REPORT for row in summaries if row["findings"] or row["n_grades"]}
+    for analyst, reason in removed.items():
         inputs.warn(f"no analyst is named, and the summary and grades by {analyst} were removed: {reason}")
-    if taken_away:
-        inputs.describe(**{TAKEN_AWAY: dict(taken_away)})
-    return kept_tables or default
+    if removed:
+        inputs.describe(**{TAKEN_AWAY: removed})
+    return default
 
 
 def _describe_summary(tables: Tables) -> Mapping[str, Any]:

@@ -1,8 +1,7 @@
-"""The executive summary of a blueprint in one snapshot: the material, the requests to analysts, the rows, and which stored ones stay."""
+"""The executive summary of a blueprint in one snapshot: the material, the requests to analysts, and the rows."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -15,7 +14,6 @@ from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import Models, ModelSpec, resolve_known_selector
 from dtef_pipeline.asking.request import Failure, Message, Request, Response
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.family.stage import Tables
 from dtef_pipeline.judging.hidden_names import collect_hidden_names
 from dtef_pipeline.rubric.scoring import CELL_LEVEL
 from dtef_pipeline.rubric.blueprint.model import SHOULD
@@ -330,60 +328,20 @@ def _format_summary_markdown(reply: AnalystReply, names: Mapping[str, str]) -> s
     return "\n\n".join(parts) or None
 
 
-OF_ANOTHER_REPORT = "it was made from other responses, scores, criteria, model names or limits"
-BY_NO_KNOWN_ANALYST = "the models file no longer has this analyst"
-GRADES_LACKING = "some of its grades are no longer stored"
-_HAS_WORDS = ("ok", "partial")
-"""Statuses of summaries with findings or grades."""
+OF_ANOTHER_REPORT = "it was made from other responses, scores, criteria, model names or limits, or parts of it are no longer stored"
 
 
-def keep_summaries(tables: Tables, case: SummaryCase | None, models: Models) -> tuple[Tables | None, Mapping[str, str]]:
-    """Return the stored summaries whose first request would be the same now, None if there are none, and why others are removed, by analyst
-    whose findings or grades were read.
-
-    `tables`: `rubric_summaries`, `rubric_grades` and `analyst_ids` of one blueprint and snapshot. `case`: of the current report; None: remove
-    all summaries.
-    """
-    summaries, grades, ids = (tables[name] for name in ("rubric_summaries", "rubric_grades", "analyst_ids"))
-    rows = summaries.filter(pc.is_valid(summaries["analyst"]))
-    stored_rows = rows.select(["analyst", "analyst_variant", "test_hash", "status", "request_keys", "n_grades"]).to_pylist()
-    grade_counts = Counter(grades.filter(pc.is_valid(grades["grade"]))["analyst_variant"].to_pylist())
-    same_names = case is not None and ids.to_pylist() == build_analyst_ids(case).to_pylist()
-    reasons = {
-        variant: _explain_discarded_summary(row, case if same_names else None, models)
-        or (GRADES_LACKING if grade_counts[variant] != row["n_grades"] else None)
-        for row in stored_rows
-        for variant in [row["analyst_variant"]]
-    }
-    removals = {
-        row["analyst"]: reason
-        for row in stored_rows
-        if (reason := reasons[row["analyst_variant"]]) and row["status"] in _HAS_WORDS
-    }
-    variants = pa.array([variant for variant, reason in reasons.items() if reason is None], pa.string())
-    if not len(variants):
-        return None, removals
-    # Parquet has a name of its own for the items of a list, by which rows would seem to be others.
-    kept, kept_grades = (
-        table.filter(pc.is_in(table["analyst_variant"], variants)).cast(schema)
-        for table, schema in ((rows, RUBRIC_SUMMARIES), (grades, RUBRIC_GRADES))
-    )
-    return {"rubric_summaries": kept, "rubric_grades": kept_grades, "analyst_ids": ids}, removals
+def is_current_summary(summary: Mapping[str, Any], case: SummaryCase, models: Models) -> bool:
+    """Return whether a stored row of `rubric_summaries` answers the request that its analyst would get on the case now."""
+    try:
+        analysts = choose_analysts([summary["analyst"]], models)
+    except ConfigError:
+        return False
+    keys = [build_summary_request(case, analyst).key for analyst in analysts if analyst.variant == summary["analyst_variant"]]
+    is_same_test = case.material.test_hash == summary["test_hash"]
+    return is_same_test and bool(keys) and keys == summary["request_keys"][:1]
 
 
 def build_analyst_ids(case: SummaryCase) -> pa.Table:
     """Return `ANALYST_IDS` of a case, with the models' names in tables."""
     return case.ids.table(case.material.blueprint, case.material.snapshot, case.material.names)
-
-
-def _explain_discarded_summary(row: Mapping[str, Any], case: SummaryCase | None, models: Models) -> str | None:
-    """Return why a summary is removed, or None if it is kept."""
-    try:
-        analysts = choose_analysts([row["analyst"]], models)
-    except ConfigError:
-        return BY_NO_KNOWN_ANALYST
-    if [analyst.variant for analyst in analysts] != [row["analyst_variant"]]:
-        return BY_NO_KNOWN_ANALYST
-    if case is None or case.material.test_hash != row["test_hash"]:
-        return OF_ANOTHER_REPORT
-    return None if row["request_keys"][:1] == [build_summary_request(case, analysts[0]).key] else OF_ANOTHER_REPORT
