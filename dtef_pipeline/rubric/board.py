@@ -254,8 +254,7 @@ def rubric_board(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     """Return RUBRIC_BOARD. `connection` has the tables of BOARD_READS."""
     scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores").df()
     order = load_rubric_snapshot_order(connection)
-    tag_rows = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
-    tags = {blueprint: list(named or ()) for blueprint, named in tag_rows}
+    tags = load_tags(connection)
     boards = {cut: board(scores, order, tags, cut) for cut in _CUTS}
     runs = select_latest_runs(scores, order)
     connection.register("runs", runs)
@@ -266,3 +265,14 @@ def rubric_board(connection: duckdb.DuckDBPyConnection) -> pa.Table:
 def load_rubric_snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Return the snapshots of all blueprints, the earliest first."""
     return order_in(connection, "rubric_runs")
+
+
+def load_tags(connection: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
+    """Return the tags of each blueprint."""
+    rows = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
+    return {blueprint: list(tags or ()) for blueprint, tags in rows}
+
+
+def list_test_blueprints(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return the blueprints that are excluded from boards over several."""
+    return [blueprint for blueprint, tags in load_tags(connection).items() if TEST_TAG in tags]

@@ -13,7 +13,7 @@ import pyarrow as pa
 from dtef_pipeline.boards.pairs import EQUIVALENT, UNDECIDED, compare_models, sort_by_difference
 from dtef_pipeline.judging.consensus import USUAL_SCALE
 from dtef_pipeline.rubric.scoring import CELL_LEVEL
-from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order, select_latest_runs
+from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order, load_tags, select_latest_runs
 from dtef_pipeline.rubric.levels import CELL_KEYS, RUN_KEYS, cast_keys, sort_unique
 from dtef_pipeline.statistics.differences import (
     MARGIN,
@@ -145,8 +145,7 @@ def compare_over_blueprints(table: pd.DataFrame, order: Sequence[str], blueprint
 def build_comparisons_table(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     """Return COMPARISONS of the models over all blueprints without the tag `test`. `connection` has the tables of BOARD_READS."""
     scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level IN ('cell', 'model')").df()
-    details = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
-    blueprints = [blueprint for blueprint, tags in details if TEST_TAG not in (tags or ())]
+    blueprints = [blueprint for blueprint, tags in load_tags(connection).items() if TEST_TAG not in tags]
     comparisons = compare_over_blueprints(scores, load_rubric_snapshot_order(connection), blueprints)
     return build_family_rows(comparisons.assign(metric="hybrid"), COMPARISONS, "rubric")
 

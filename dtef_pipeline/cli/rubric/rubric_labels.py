@@ -166,7 +166,8 @@ def show(warehouse: Warehouse, output: str) -> None:
 def _load_material(
     connection: duckdb.DuckDBPyConnection, blueprints: Sequence[str], snapshot: str | None
 ) -> dict[str, pd.DataFrame]:
-    from dtef_pipeline.rubric.labels.label_corrections import list_test_blueprints, load_board_runs, load_label_material
+    from dtef_pipeline.rubric.board import list_test_blueprints
+    from dtef_pipeline.rubric.labels.label_corrections import load_board_runs, load_label_material
 
     if snapshot is None:
         runs = load_board_runs(connection)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
-from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order, select_latest_runs
+from dtef_pipeline.rubric.board import list_test_blueprints, load_rubric_snapshot_order, select_latest_runs
 from dtef_pipeline.rubric.conversations import OK
 from dtef_pipeline.rubric.scoring import compute_coverage
 from dtef_pipeline.rubric.scoring import ScoringPolicy, compute_hybrid, compute_hybrid_at
@@ -37,7 +37,8 @@ _RESPONSE_COLUMNS = ", ".join(
 )
 _POINT_NAMES = ", ".join(ITEM_KEYS[8:])
 _OF_POINTS = f"""
-    SELECT {_RESPONSE_COLUMNS}, {_POINT_NAMES}, kind, weight, CASE WHEN labelled THEN judge_score ELSE score END AS score, inverted
+    SELECT {_RESPONSE_COLUMNS}, {_POINT_NAMES}, kind, weight, CASE WHEN labelled THEN judge_score ELSE score END AS score, partial,
+        inverted
     FROM rubric_points {_IN_LATEST.format(table="rubric_points")}
 """
 _OF_SIMILARITIES = f"""
@@ -52,6 +53,7 @@ _OF_PROMPTS = """
         prompt IN (SELECT prompt FROM rubric_criteria AS own WHERE own.blueprint = rubric_prompts.blueprint) AS has_criteria
     FROM rubric_prompts
 """
+_POLICIES = "SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, policy FROM rubric_runs"
 LABELLED_SCORES_READ = (
     "rubric_points",
     "rubric_similarities",
@@ -86,13 +88,12 @@ def compare_labelled_scores(
         .merge(similar, "left", _RESPONSE)
         .merge(completeness, "left", _RESPONSE)
     )
+    policies = runs.merge(connection.execute(_POLICIES).df(), on=["blueprint", "snapshot"]).groupby("policy", sort=True)
     tables = [
-        _compare_under_policy(rows, points, points_with_labels, policy_runs, policy)
-        for policy, policy_runs in _group_by_policy(connection, runs)
+        _compare_under_policy(*(part[part["blueprint"].isin(blueprints)] for part in (rows, points, points_with_labels)), policy)
+        for policy, blueprints in policies["blueprint"]
     ]
-    return pd.concat(
-        tables or [_compare_under_policy(rows, points, points_with_labels, runs, ScoringPolicy())], ignore_index=True
-    )
+    return pd.concat(tables, ignore_index=True)
 
 
 def apply_labels(points: pa.Table, responses: pa.Table, criteria: pa.Table, prompts: pa.Table, labels: pa.Table) -> pa.Table:
@@ -120,22 +121,8 @@ def apply_labels(points: pa.Table, responses: pa.Table, criteria: pa.Table, prom
     )
 
 
-def _group_by_policy(connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame) -> Iterator[tuple[ScoringPolicy, pd.DataFrame]]:
-    run_policies = connection.execute(
-        "SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, policy FROM rubric_runs"
-    ).df()
-    for policy, policy_runs in runs.merge(run_policies, on=["blueprint", "snapshot"]).groupby("policy", sort=True):
-        yield parse_policy(str(policy)), policy_runs
-
-
-def _compare_under_policy(
-    rows: pd.DataFrame, points: pd.DataFrame, points_with_labels: pd.DataFrame, runs: pd.DataFrame, policy: ScoringPolicy
-) -> pd.DataFrame:
-    table = rows[rows["blueprint"].isin(runs["blueprint"])]
-    judges, people = (
-        _compute_hybrids(table, part[part["blueprint"].isin(runs["blueprint"])], policy)
-        for part in (points, points_with_labels)
-    )
+def _compare_under_policy(table: pd.DataFrame, points: pd.DataFrame, points_with_labels: pd.DataFrame, policy: str) -> pd.DataFrame:
+    judges, people = (_compute_hybrids(table, part, parse_policy(policy)) for part in (points, points_with_labels))
     can = table["whole"].notna().to_numpy()
     is_full = table["whole"].eq(True).to_numpy()
     scores = table[[*_RESPONSE, "weight"]].assign(
@@ -311,6 +298,8 @@ def build_corrected_tables(
     if labels.empty or counting.empty:
         return {name: schema.empty_table() for name, schema in RUBRIC_CORRECTIONS.items()}
     runs = load_board_runs(connection)
+    if runs.empty:
+        return {name: schema.empty_table() for name, schema in RUBRIC_CORRECTIONS.items()}
     prompts = counting.loc[counting["drawn"], _DRAWN_KEY].drop_duplicates()
     items = build_label_items(*load_label_material(connection, runs, prompts).values())
     scores = compare_labelled_scores(connection, runs, items, labels)
@@ -389,12 +378,6 @@ def load_board_runs(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     """Return one row per blueprint, with the `snapshot` of its latest run, as on boards."""
     scores = connection.execute("SELECT * EXCLUDE (reasons) FROM rubric_scores WHERE level = 'model'").df()
     return select_latest_runs(scores.astype({"blueprint": "str", "snapshot": "str"}), load_rubric_snapshot_order(connection))
-
-
-def list_test_blueprints(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return the blueprints that are excluded from boards over several."""
-    rows = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
-    return [blueprint for blueprint, tags in rows if TEST_TAG in (tags or ())]
 
 
 def load_label_material(
