@@ -25,7 +25,7 @@ from dtef_pipeline.family.stage import Tables
 from dtef_pipeline.rubric.board import BOARD_READS
 from dtef_pipeline.rubric.board import rubric_board as board_of_all
 from dtef_pipeline.rubric.judge_requests import choose_judges
-from dtef_pipeline.rubric.labels.label_corrections import (
+from dtef_pipeline.rubric.label_corrections import (
     CORRECTED_READS,
     build_corrected_tables,
 )

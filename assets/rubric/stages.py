@@ -23,7 +23,7 @@ from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, Pa
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from dtef_pipeline.rubric.functions import prepare_function
-from dtef_pipeline.rubric.labels.label_corrections import apply_labels
+from dtef_pipeline.rubric.label_corrections import apply_labels
 from dtef_pipeline.rubric.point_rows import build_point_rows
 from dtef_pipeline.rubric.scoring import choose_embedder, select_texts_to_embed
 from dtef_pipeline.rubric.rubric_roll_ups import remove_own_judges
@@ -34,7 +34,7 @@ from dtef_pipeline.rubric.stages import (
     RUBRIC_SCORES_STAGE,
     RUBRIC_SUMMARIES_STAGE,
 )
-from dtef_pipeline.rubric.summaries.extractions import (
+from dtef_pipeline.rubric.extractions import (
     FOR_KEY_POINTS,
     ExtractionEpisode,
     add_key_points,

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from dtef_pipeline.boards.family_calls import Calls, FamilyCalls
 from dtef_pipeline.rubric import tables
-from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS
-from dtef_pipeline.rubric.summaries.anonymise import ANALYST_IDS
+from dtef_pipeline.rubric.analyst_report import DIMENSIONS
+from dtef_pipeline.rubric.anonymise import ANALYST_IDS
 from dtef_pipeline.rubric.tables import (
     BLUEPRINT_FIELD,
     CALL_USAGE_FIELDS,

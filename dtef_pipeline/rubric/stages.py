@@ -57,8 +57,8 @@ from dtef_pipeline.rubric.scoring import (
     score_tables,
 )
 from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
-from dtef_pipeline.rubric.summaries.anonymise import ANALYST_IDS
-from dtef_pipeline.rubric.summaries.summary import (
+from dtef_pipeline.rubric.anonymise import ANALYST_IDS
+from dtef_pipeline.rubric.summary import (
     NAME_LEFT,
     OF_ANOTHER_REPORT,
     SummaryCase,

@@ -151,8 +151,8 @@ class RubricPlans(FamilyPlans):
         with rejections("models"):
             candidates = Candidates(named.models, settings.models)
         # These bring pandas, which the API starts without.
-        from dtef_pipeline.rubric.summaries.extractions import choose_extracting_model
-        from dtef_pipeline.rubric.summaries.summary import choose_analysts
+        from dtef_pipeline.rubric.extractions import choose_extracting_model
+        from dtef_pipeline.rubric.summary import choose_analysts
 
         with rejections("analysts"):
             analysts = choose_analysts(settings.analysts, named.models)
@@ -169,7 +169,7 @@ class RubricPlans(FamilyPlans):
 
         Raises UnfitManifest if no judge is named.
         """
-        from dtef_pipeline.rubric.summaries.extractions import is_to_be_judged
+        from dtef_pipeline.rubric.extractions import is_to_be_judged
 
         temperatures, judges = set[float](), dict[str, ModelSpec]()
         for key in named.keys:

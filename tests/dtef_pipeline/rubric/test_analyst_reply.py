@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.summaries.analyst_report import (
+from dtef_pipeline.rubric.analyst_report import (
     DIMENSIONS,
     INSIGHT_KINDS,
     SummaryMention,
@@ -19,7 +19,7 @@ from dtef_pipeline.rubric.summaries.analyst_report import (
     replace_refs,
     score_in,
 )
-from dtef_pipeline.rubric.summaries.anonymise import Participant, draw_pseudonyms
+from dtef_pipeline.rubric.anonymise import Participant, draw_pseudonyms
 from tests.made.shared_cases import cases_beside
 
 CASES = cases_beside(__file__)

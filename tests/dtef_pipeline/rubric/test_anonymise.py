@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.summaries.anonymise import ANALYST_IDS, Participant, derive_summary_seed, draw_pseudonyms
+from dtef_pipeline.rubric.anonymise import ANALYST_IDS, Participant, derive_summary_seed, draw_pseudonyms
 
 GPT, CLAUDE, HAIKU = "openrouter/openai/gpt-4o", "anthropic/claude-sonnet-4", "openrouter/anthropic/claude-haiku-4.5"
 THREE = (Participant(GPT, 0.7, 1), Participant(GPT, 0.0, 0), Participant(CLAUDE, 0.0, 0))

@@ -11,7 +11,7 @@ from dtef_pipeline.rubric.blueprint.model import Turn
 from dtef_pipeline.rubric.conversations import Candidates, Conversation, Script, build_response_rows, resolve_known_selector
 from dtef_pipeline.rubric.judge_requests import choose_judges
 from dtef_pipeline.rubric.scoring import choose_embedder
-from dtef_pipeline.rubric.summaries.summary import choose_analysts
+from dtef_pipeline.rubric.summary import choose_analysts
 from tests.made.responses import response
 
 TWO_TURNS = Script("p", 0, None, (Turn("user", "Why?"), Turn("assistant", None), Turn("user", "Sure?")))

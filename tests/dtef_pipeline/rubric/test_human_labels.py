@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import SourceError
-from dtef_pipeline.rubric.labels.label_sheet import (
+from dtef_pipeline.rubric.label_sheet import (
     SHEET_COLUMNS,
     LabelSample,
     apply_human_labels,

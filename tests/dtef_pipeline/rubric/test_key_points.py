@@ -15,7 +15,7 @@ from dtef_pipeline.judging.prompts import APPROACHES, Case, judge_messages
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED, Turn
 from dtef_pipeline.rubric.blueprint.model import test_hash as hash_of_test
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
-from dtef_pipeline.rubric.summaries.extractions import (
+from dtef_pipeline.rubric.extractions import (
     POINT_CHARACTERS,
     POINTS_AT_MOST,
     PointsReply,

@@ -12,16 +12,16 @@ from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.errors import ConfigError, NameLeak
-from dtef_pipeline.rubric.summaries import analyst_report
-from dtef_pipeline.rubric.summaries.analyst_report import (
+from dtef_pipeline.rubric import analyst_report
+from dtef_pipeline.rubric.analyst_report import (
     DIMENSIONS,
     INSIGHT_KINDS,
     ReportedPrompt,
     ReportedResponse,
     SummaryMaterial,
 )
-from dtef_pipeline.rubric.summaries.anonymise import Participant
-from dtef_pipeline.rubric.summaries.summary import (
+from dtef_pipeline.rubric.anonymise import Participant
+from dtef_pipeline.rubric.summary import (
     SummaryCase,
     SummaryEpisode,
     build_further_summary_request,

@@ -17,7 +17,7 @@ from dtef_pipeline.rubric.board import list_test_blueprints, load_rubric_snapsho
 from dtef_pipeline.rubric.conversations import OK
 from dtef_pipeline.rubric.scoring import compute_coverage
 from dtef_pipeline.rubric.scoring import ScoringPolicy, compute_hybrid, compute_hybrid_at
-from dtef_pipeline.rubric.labels.label_sheet import apply_human_labels, build_label_items, fill_path, select_in_force
+from dtef_pipeline.rubric.label_sheet import apply_human_labels, build_label_items, fill_path, select_in_force
 from dtef_pipeline.rubric.levels import RESPONSE_KEYS, number_groups, sort_unique
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CORRECTED, RUBRIC_CORRECTIONS, RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.rubric.scoring import parse_policy

@@ -18,7 +18,7 @@ from dtef_pipeline.judging.prompts import JUDGE_TAGS, NOTHING_WAS_WRITTEN, Autho
 from dtef_pipeline.judging.replies import EMPTY, UNREADABLE
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED, SHOULD, TEXT_KIND, Blueprint, Criterion, PromptItem
 from dtef_pipeline.rubric.conversations import sum_response_usage
-from dtef_pipeline.rubric.summaries.summary import ANALYST_ROLE, ANALYSTS, choose_analysts
+from dtef_pipeline.rubric.summary import ANALYST_ROLE, ANALYSTS, choose_analysts
 from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS
 from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.plain import strip_thinking

@@ -20,7 +20,7 @@ from dtef_pipeline.rubric.blueprint.model import SHOULD
 from dtef_pipeline.rubric.conversations import OK, sum_response_usage
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
 from dtef_pipeline.rubric.settings import REPORT_CHARACTERS
-from dtef_pipeline.rubric.summaries.analyst_report import (
+from dtef_pipeline.rubric.analyst_report import (
     DIMENSIONS,
     AnalystReply,
     AnalystReport,
@@ -35,7 +35,7 @@ from dtef_pipeline.rubric.summaries.analyst_report import (
     read_replies,
     replace_refs,
 )
-from dtef_pipeline.rubric.summaries.anonymise import Participant, Pseudonyms, derive_summary_seed, draw_pseudonyms
+from dtef_pipeline.rubric.anonymise import Participant, Pseudonyms, derive_summary_seed, draw_pseudonyms
 from dtef_pipeline.rubric.tables import RUBRIC_CELL
 from dtef_pipeline.text.number_words import list_first_names
 
