@@ -18,28 +18,12 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.tables import field
 
 CONSENSUS_COLUMNS = (
-    field(
-        "score",
-        pa.float64(),
-        "Score of the point, 0-1: higher is better; the mean of the judges that answered, inverted where the criterion is unwanted",
-    ),
-    field(
-        "low",
-        pa.float64(),
-        "Score if every missing draw of every judge were the worst, 0-1; equal to the score where none is missing",
-    ),
-    field(
-        "high",
-        pa.float64(),
-        "Score if every missing draw of every judge were the best, 0-1; equal to the score where none is missing",
-    ),
+    field("score", pa.float64(), "Score of the point, 0-1: higher is better; the mean of the answers, inverted where unwanted"),
+    field("low", pa.float64(), "Score if every missing draw of every judge were the worst, 0-1; the score if none is missing"),
+    field("high", pa.float64(), "Score if every missing draw of every judge were the best, 0-1; the score if none is missing"),
     field("n_judges", pa.int64(), "Judges that were to judge"),
     field("n_answered", pa.int64(), "Judges with a class that could be read, in one of their draws at least"),
-    field(
-        "partial",
-        pa.bool_(),
-        "Flag: true where there is a score although a draw of a judge is missing, also of one that answered in another draw",
-    ),
+    field("partial", pa.bool_(), "Flag: true where there is a score although a draw of a judge is missing"),
     field("inverted", pa.bool_(), "Flag: true where the criterion is unwanted, so that the score is 1 minus the mean"),
     field("reason", pa.string(), "Reasons why there is no score; null: there is one"),
 )

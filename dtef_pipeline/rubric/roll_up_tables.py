@@ -34,26 +34,18 @@ from dtef_pipeline.tables import (
 _IN_95 = "end of the 95 % interval"
 OF_CRITERION_FIELDS = tuple(RUBRIC_CRITERIA.field(name) for name in ("block", "path", "position"))
 _JUDGE = RUBRIC_JUDGEMENTS.field("judge")
-SCALE_FIELD = field(
-    "scale", pa.int64(), "Number of classes to choose from, 5 or 10; the two are never compared; null: no judgement"
-)
+SCALE_FIELD = field("scale", pa.int64(), "Number of classes to choose from, 5 or 10 (never compared); null: no judgement")
 _LABEL_ITEM = field("item", pa.string(), "Hash of prompt, response text and criterion")
 
 RUBRIC_AGREEMENT = pa.schema(
     [
-        field(
-            "cut",
-            pa.string(),
-            "Kind of the cut: overall, blueprint, judges (a pair), criterion (its kind) or language (its script)",
-        ),
+        field("cut", pa.string(), "Kind of the cut: overall, blueprint, judges (a pair), criterion (its kind) or language"),
         field("value", pa.string(), "Value of the cut, such as a blueprint's id"),
         SCALE_FIELD,
         field("alpha", pa.float64(), "Krippendorff's alpha of classes as numbers: 1 is agreement, 0 chance; null: one judge"),
         field("low", pa.float64(), f"Lower {_IN_95} of alpha, by prompts; null: fewer than 5 prompts"),
         field("high", pa.float64(), f"Upper {_IN_95} of alpha, by prompts; null: fewer than 5 prompts"),
-        field(
-            "reading", pa.string(), "Reading of alpha: reliable from .8, tentative from .667, else unreliable; empty: no alpha"
-        ),
+        field("reading", pa.string(), "Reading of alpha: reliable from .8, tentative from .667, else unreliable; empty: none"),
         field("n_units", pa.int64(), "Criteria of responses that at least two judges have classified"),
         field("n_values", pa.int64(), "Judgements of these"),
         field("n_clusters", pa.int64(), "Prompts of these"),
@@ -97,12 +89,7 @@ RUBRIC_SELF_PREFERENCE = pa.schema(
         field("judge", pa.string(), "Judge, as approach(model); all: all judges together"),
         field("model", pa.string(), "Model of the judge's maker; all: all of its models"),
         field("maker", pa.string(), "Maker of both; null: in the row of all judges"),
-        field(
-            "gamma",
-            pa.float64(),
-            "Points that the judge gives to models of its maker beyond what other judges give, -1 to "
-            "1: above 0, it favours them",
-        ),
+        field("gamma", pa.float64(), "Points that a judge adds for models of its maker, -1 to 1: above 0, it favours them"),
         field("low", pa.float64(), f"Lower {_IN_95} of gamma"),
         field("high", pa.float64(), f"Upper {_IN_95} of gamma"),
         field("p", pa.float64(), "Two-sided p value of gamma"),
@@ -120,51 +107,16 @@ RUBRIC_CORRECTED = pa.schema(
         field("blueprint", pa.string(), "Id of the blueprint, from its path: / is written __; null: over all blueprints"),
         field("model", pa.string(), "Model, as on the board"),
         field("judge_score", pa.float64(), "Score by judges, as on the board, 0-1: higher is better"),
-        field(
-            "corrected",
-            pa.float64(),
-            "Score corrected by people's labels, 0-1: higher is better; null: fewer than 2 labelled prompts",
-        ),
-        field(
-            "corrected_low",
-            pa.float64(),
-            f"Lower {_IN_95} of the corrected score, for other prompts of the kind; null: too few",
-        ),
-        field(
-            "corrected_high",
-            pa.float64(),
-            f"Upper {_IN_95} of the corrected score, for other prompts of the kind; null: too few",
-        ),
-        field(
-            "same_prompts_low",
-            pa.float64(),
-            f"Lower {_IN_95} of the score that people would give on these prompts; null: too few",
-        ),
-        field(
-            "same_prompts_high",
-            pa.float64(),
-            f"Upper {_IN_95} of the score that people would give on these prompts; null: too few",
-        ),
-        field(
-            "power",
-            pa.float64(),
-            "Weight of the judges on unlabelled prompts, 0-1 (lambda of PPI++): 0 ignores them, 1 uses them in full, bias "
-            "removed",
-        ),
+        field("corrected", pa.float64(), "Score corrected by labels, 0-1: higher is better; null: under 2 labelled prompts"),
+        field("corrected_low", pa.float64(), f"Lower {_IN_95} of the corrected score, for other such prompts; null: too few"),
+        field("corrected_high", pa.float64(), f"Upper {_IN_95} of the corrected score, for other such prompts; null: too few"),
+        field("same_prompts_low", pa.float64(), f"Lower {_IN_95} of people's score on these prompts; null: too few"),
+        field("same_prompts_high", pa.float64(), f"Upper {_IN_95} of people's score on these prompts; null: too few"),
+        field("power", pa.float64(), "Weight of the judges on unlabelled prompts (lambda of PPI++), 0-1: 1 uses them in full"),
         field("n_prompts", pa.int64(), "Prompts of the board row, including those without judged criteria"),
         field("n_prompts_labelled", pa.int64(), "Prompts of these with judged criteria that are all labelled"),
-        field(
-            "prompts_needed",
-            pa.float64(),
-            "Prompts to label until the interval of the score on these prompts is .06 wide; null: too few labels to estimate "
-            "it",
-        ),
-        field(
-            "labels_needed",
-            pa.int64(),
-            "Labels to give, for all models, until the interval of the score on these prompts is .06 wide; null: too few "
-            "labels to estimate it",
-        ),
+        field("prompts_needed", pa.float64(), "Prompts to label for an interval of width .06 on these prompts; null: too few"),
+        field("labels_needed", pa.int64(), "Labels of all models for an interval of width .06 on these prompts; null: too few"),
         field("reason", pa.string(), "Why there is no interval; empty: there is one"),
     ]
 )
@@ -175,39 +127,25 @@ RUBRIC_KNOWN_CLASSES = pa.schema(
         _JUDGE,
         field("human_class", pa.float64(), "Class that people chose, 0-1: the mean of the authors, rounded to quarters"),
         field("n", pa.int64(), "Judgements of the points that people gave this class"),
-        field(
-            "same_class",
-            pa.float64(),
-            "Share of judgements with the same class (the judge's sensitivity), 0-1: higher is better",
-        ),
+        field("same_class", pa.float64(), "Share of judgements with the same class, 0-1: higher is better"),
         field("within_one_class", pa.float64(), "Share of judgements at most one class off, 0-1: higher is better"),
-        field(
-            "bias", pa.float64(), "Mean class of the judge minus that of people, -1 to 1: above 0, the judge is too generous"
-        ),
+        field("bias", pa.float64(), "Mean class of the judge minus that of people, -1 to 1: above 0, the judge is generous"),
         field("note", pa.string(), "Note if the row has fewer than 5 prompts; empty: 5 or more"),
     ]
 )
 """One row per judge and class that people chose."""
 
-_DRAW_OF_LABELS = field(
-    "draw_id", pa.string(), "Hash of a draw of prompts to label: equal for the same draw from the same tables"
-)
+_DRAW_OF_LABELS = field("draw_id", pa.string(), "Hash of a draw of prompts to label: equal for equal draws of equal tables")
 _POINT_FIELDS = tuple(RUBRIC_POINTS.field(name) for name in ITEM_KEYS)
 
 RUBRIC_LABELS = pa.schema(
     [
         _LABEL_ITEM,
         field("class", pa.string(), "Class that a person chose, such as CLASS_PARTIALLY_MET"),
-        field(
-            "score", pa.float64(), "Extent to which the criterion is met, 0-1, before should_not is inverted: higher is better"
-        ),
+        field("score", pa.float64(), "Extent to which the criterion is met, 0-1, before should_not is inverted"),
         field("author", pa.string(), "Name of the person"),
         field("reason", pa.string(), "Explanation by the person; null: none"),
-        field(
-            "imported_at",
-            pa.timestamp("us", tz="UTC"),
-            "Time of the import; a later label of the same author replaces an earlier one",
-        ),
+        field("imported_at", pa.timestamp("us", tz="UTC"), "Time of the import; later labels replace the author's earlier ones"),
         field("line", pa.int32(), "Line of the sheet, from 1; a later line of one import replaces an earlier one"),
         field("sheet", pa.string(), "File of the label"),
     ]
@@ -237,11 +175,7 @@ RUBRIC_CORRECTIONS = {"rubric_corrected": RUBRIC_CORRECTED, "rubric_known_classe
 
 _ANALYST_FIELDS = (
     field("analyst", pa.string(), "Model that wrote the summary; null: no summary"),
-    field(
-        "analyst_variant",
-        pa.string(),
-        "Model string and sampling parameters of the analyst in the models file; a reply may be longer than its max_tokens",
-    ),
+    field("analyst_variant", pa.string(), "Model string and sampling parameters of the analyst in the models file"),
 )
 RUBRIC_SUMMARIES = pa.schema(
     [
@@ -249,11 +183,7 @@ RUBRIC_SUMMARIES = pa.schema(
         SNAPSHOT_FIELD,
         TEST_HASH,
         *_ANALYST_FIELDS,
-        field(
-            "status",
-            pa.string(),
-            "Status of the summary: ok, partial, unreadable, error, budget, none (no request) or name left (in the report)",
-        ),
+        field("status", pa.string(), "Status: ok, partial, unreadable, error, budget, none (no request) or name left"),
         field("reason", pa.string(), "Why the summary is incomplete; null: it is complete"),
         field(
             "findings",

@@ -42,11 +42,7 @@ CALL_USAGE_FIELDS = (
     field("cost_usd", pa.float64(), "Cost of the row's calls in US dollars; null: unknown"),
 )
 
-CRITERION_SOURCE = field(
-    "source",
-    pa.string(),
-    "Source of the criterion: extracted (by a model from the ideal answer), or the text before repair; null: as in the file",
-)
+CRITERION_SOURCE = field("source", pa.string(), "Source: extracted (from the ideal answer), or the text before repair; null: the file")
 
 RUBRIC_BLUEPRINTS = pa.schema(
     [
@@ -56,11 +52,7 @@ RUBRIC_BLUEPRINTS = pa.schema(
         _TAGS,
         field("references", _LIST_OF_TEXTS, "Sources that the file cites"),
         TEST_HASH,
-        field(
-            "models",
-            _LIST_OF_TEXTS,
-            "Models that the file names, as litellm strings; collections are replaced by their members",
-        ),
+        field("models", _LIST_OF_TEXTS, "Models that the file names, as litellm strings; of collections, their members"),
         field("judges", _LIST_OF_TEXTS, "Judges that the file names, as approach=model; none: the default judges"),
         field("n_prompts", pa.int64(), "Prompts"),
         field("n_criteria", pa.int64(), "Criteria of all prompts"),
@@ -140,11 +132,7 @@ RUBRIC_RESPONSES = pa.schema(
         *_OF_RESPONSE,
         field("conversation_hash", pa.string(), "Hash of the messages and of the places of the model's turns"),
         field("status", pa.string(), "State of the response: ok, empty (blank, or only reasoning), error or budget"),
-        field(
-            "text",
-            pa.string(),
-            "Text that is judged: all turns of the model without its thinking, joined by a blank line; null: none",
-        ),
+        field("text", pa.string(), "Text that is judged: all turns of the model without thinking; null: none"),
         field("transcript", CONVERSATION, "Whole conversation, with the system prompt and the model's turns"),
         field("turns", pa.int32(), "Turns that the model wrote"),
         field("truncated", pa.bool_(), "Flag: true where max_tokens ended a turn"),
@@ -170,17 +158,11 @@ RUBRIC_JUDGEMENTS = pa.schema(
         field("judge_draw", pa.int32(), "Repeated judgement of the same response, from 0"),
         field("scale", pa.int32(), "Classes that the judge chose from: 5 or 10"),
         field("class", pa.string(), "Class that the judge chose, such as CLASS_PARTIALLY_MET; null: none"),
-        field(
-            "score", pa.float64(), "Extent to which the criterion is met, 0-1, before should_not is inverted: higher is better"
-        ),
+        field("score", pa.float64(), "Extent to which the criterion is met, 0-1, before should_not is inverted; null: none"),
         field("reason", pa.string(), "Why the class is missing: unreadable, cut, empty, declined, error or budget"),
         field("reflection", pa.string(), "Explanation by the judge; null: none was read"),
         field("attempts", pa.int32(), "Number of requests: 2 if the first reply was unreadable"),
-        field(
-            "list_order",
-            pa.list_(pa.int32()),
-            "Order in which the judge saw all criteria (holistic); null: it saw one criterion",
-        ),
+        field("list_order", pa.list_(pa.int32()), "Order of criteria that a holistic judge saw; null: it saw one criterion"),
         field("raw", _LIST_OF_TEXTS, "Replies, unchanged"),
         field("request_keys", _LIST_OF_TEXTS, "Keys of the calls in the response store"),
         *CALL_USAGE_FIELDS,
@@ -213,14 +195,8 @@ RUBRIC_SIMILARITIES = pa.schema(
         *_OF_RESPONSE,
         field("embedder", pa.string(), "Model that embedded the texts"),
         field("place", pa.int32(), "Place of the response among those of its prompt and snapshot, from 0"),
-        field(
-            "ideal_similarity", pa.float64(), "Cosine similarity to the ideal answer, -1 to 1: higher is closer; null: no ideal"
-        ),
-        field(
-            "response_similarities",
-            pa.list_(pa.float32()),
-            "Cosine similarities to the prompt's responses, by place, -1 to 1; 1 to itself",
-        ),
+        field("ideal_similarity", pa.float64(), "Cosine similarity to the ideal answer, -1 to 1: higher is closer; null: none"),
+        field("response_similarities", pa.list_(pa.float32()), "Cosine similarities to all responses, by place, -1 to 1"),
     ]
 )
 """One row per response with a text: a row of its prompt's similarity matrix."""
@@ -262,11 +238,7 @@ RUBRIC_BOARD = pa.schema(
         *_OF_CRITERION,
         field("rank", pa.int64(), "Rank by score, from 1; equal scores share the better rank; null: not ranked (see note)"),
         MODEL_FIELDS[0],
-        field(
-            "score",
-            pa.float64(),
-            "Mean hybrid score of coverage and similarity (with --by criterion, the mean point), 0-1: higher is better; null: unscored",
-        ),
+        field("score", pa.float64(), "Mean hybrid score (--by criterion: mean point), 0-1: higher is better; null: unscored"),
         field("low", pa.float64(), "Lower end of the 95 % interval of score; null: too few blueprints or prompts"),
         field("high", pa.float64(), "Upper end of the 95 % interval of score; null: too few blueprints or prompts"),
         field("rank_low", pa.float64(), RANK_LOW),
@@ -275,18 +247,8 @@ RUBRIC_BOARD = pa.schema(
         field("similarity", pa.float64(), "Mean cosine similarity to ideal answers, -1 to 1: higher is closer; null: no ideal"),
         field("intercept", pa.float64(), "Score if similarity had weight 0, 0-1"),
         field("slope", pa.float64(), "Change of the score as the weight of similarity goes from 0 to 1, -1 to 1"),
-        field(
-            "n_scored",
-            pa.int64(),
-            "Number of blueprints with a score (with --by blueprint: prompts; with --by prompt: variants; with --by criterion: "
-            "points)",
-        ),
-        field(
-            "n_planned",
-            pa.int64(),
-            "Number of planned blueprints (with --by blueprint: prompts; with --by prompt: variants; with --by criterion: "
-            "points)",
-        ),
+        field("n_scored", pa.int64(), "Scored blueprints (--by blueprint: prompts; prompt: variants; criterion: points)"),
+        field("n_planned", pa.int64(), "Planned blueprints (--by blueprint: prompts; prompt: variants; criterion: points)"),
         field("n_responses", pa.int64(), "Planned responses"),
         field("n_responses_scored", pa.int64(), "Responses with a hybrid score"),
         field("note", pa.string(), "Why there is no rank or no interval; empty: both exist"),
@@ -310,12 +272,7 @@ RUBRIC_RUNS = pa.schema(
         field("judge_hash", pa.string(), "Hash of the judges, their prompts, the scale and how replies are read"),
         field("policy_hash", pa.string(), "Hash of the weight of similarity, the rules for paths and the embedder"),
         field("run_hash", pa.string(), "Hash of the three other hashes: runs with the same hash can be compared for drift"),
-        field(
-            "judges",
-            _LIST_OF_TEXTS,
-            "Judges, each as approach(model); then people if labels count, and no own judge if judges of a model's maker do "
-            "not count",
-        ),
+        field("judges", _LIST_OF_TEXTS, "Judges, as approach(model); then people and no own judge where these settings apply"),
         field("policy", pa.string(), "Scoring policy in words, such as beta=0.35"),
         field("embedder", pa.string(), "Embedding model for similarity"),
         field("answered_at", pa.timestamp("us", tz="UTC"), "Time when the last response of a model under test arrived"),
