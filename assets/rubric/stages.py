@@ -22,18 +22,6 @@ from dtef_pipeline.rubric.blueprint.findings import is_left_out_for
 from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, ParsedBlueprint
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
-from dtef_pipeline.rubric.functions import prepare_function
-from dtef_pipeline.rubric.label_corrections import apply_labels
-from dtef_pipeline.rubric.point_rows import build_point_rows
-from dtef_pipeline.rubric.scoring import choose_embedder, select_texts_to_embed
-from dtef_pipeline.rubric.rubric_roll_ups import remove_own_judges
-from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
-from dtef_pipeline.rubric.stages import (
-    RUBRIC_JUDGEMENTS_STAGE,
-    RUBRIC_RESPONSES_STAGE,
-    RUBRIC_SCORES_STAGE,
-    RUBRIC_SUMMARIES_STAGE,
-)
 from dtef_pipeline.rubric.extractions import (
     FOR_KEY_POINTS,
     ExtractionEpisode,
@@ -43,6 +31,18 @@ from dtef_pipeline.rubric.extractions import (
     list_extractings,
     make_extraction_stand_in,
     read_extraction,
+)
+from dtef_pipeline.rubric.functions import prepare_function
+from dtef_pipeline.rubric.label_corrections import apply_labels
+from dtef_pipeline.rubric.point_rows import build_point_rows
+from dtef_pipeline.rubric.rubric_roll_ups import remove_own_judges
+from dtef_pipeline.rubric.scoring import choose_embedder, select_texts_to_embed
+from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
+from dtef_pipeline.rubric.stages import (
+    RUBRIC_JUDGEMENTS_STAGE,
+    RUBRIC_RESPONSES_STAGE,
+    RUBRIC_SCORES_STAGE,
+    RUBRIC_SUMMARIES_STAGE,
 )
 from dtef_pipeline.rubric.tables import RUBRIC_EMBEDDINGS, RUBRIC_EXTRACTIONS, RUBRIC_POINT, RUBRIC_RESPONSE, RUBRIC_SPACE
 from dtef_pipeline.text.number_words import format_count

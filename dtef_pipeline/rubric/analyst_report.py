@@ -19,8 +19,8 @@ from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.hidden_names import HiddenNames
 from dtef_pipeline.judging.prompts import escape_tags
-from dtef_pipeline.rubric.levels import display_id
 from dtef_pipeline.rubric.anonymise import Participant, Pseudonyms
+from dtef_pipeline.rubric.levels import display_id
 from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.plain import strip_thinking
 

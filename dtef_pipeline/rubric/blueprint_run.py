@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property, lru_cache
+from itertools import groupby
+from math import fsum
+from typing import Any, NamedTuple
+
 import numpy as np
 import pyarrow as pa
-from collections.abc import (Iterable, Iterator, Mapping, Sequence)
-from dataclasses import (dataclass)
-from datetime import (datetime)
-from dtef_pipeline.judging.judges import (consensus_id)
-from dtef_pipeline.report.row_reader import (StoredRow, StoredRows)
-from dtef_pipeline.rubric.blueprint.model import (TEXT_KIND)
-from dtef_pipeline.rubric.levels import (display_id)
-from dtef_pipeline.rubric.scoring import (CELL_LEVEL, MODEL_LEVEL, VARIANT_LEVEL)
-from dtef_pipeline.site.content import (is_unknown)
-from dtef_pipeline.text.json_values import (simplify_value)
-from dtef_pipeline.text.number_words import (format_count)
-from functools import (cached_property, lru_cache)
-from itertools import (groupby)
-from math import (fsum)
-from typing import (Any, NamedTuple)
+
+from dtef_pipeline.judging.judges import consensus_id
+from dtef_pipeline.report.row_reader import StoredRow, StoredRows
+from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
+from dtef_pipeline.rubric.levels import display_id
+from dtef_pipeline.rubric.scoring import CELL_LEVEL, MODEL_LEVEL, VARIANT_LEVEL
+from dtef_pipeline.site.content import is_unknown
+from dtef_pipeline.text.json_values import simplify_value
+from dtef_pipeline.text.number_words import format_count
 
 _OF_RESPONSE_KEY = ("model", "model_variant", "temperature", "system_index", "draw")
 _OF_CRITERION_KEY = ("block", "path", "position")

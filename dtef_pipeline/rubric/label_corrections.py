@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -15,12 +15,10 @@ import pyarrow.compute as pc
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.board import list_test_blueprints, load_rubric_snapshot_order, select_latest_runs
 from dtef_pipeline.rubric.conversations import OK
-from dtef_pipeline.rubric.scoring import compute_coverage
-from dtef_pipeline.rubric.scoring import ScoringPolicy, compute_hybrid, compute_hybrid_at
 from dtef_pipeline.rubric.label_sheet import apply_human_labels, build_label_items, fill_path, select_in_force
 from dtef_pipeline.rubric.levels import RESPONSE_KEYS, number_groups, sort_unique
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CORRECTED, RUBRIC_CORRECTIONS, RUBRIC_KNOWN_CLASSES
-from dtef_pipeline.rubric.scoring import parse_policy
+from dtef_pipeline.rubric.scoring import ScoringPolicy, compute_coverage, compute_hybrid, compute_hybrid_at, parse_policy
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, explain_missing
 from dtef_pipeline.statistics.prediction_powered import HALF_WIDTH, ClusterLabels, estimate_corrected_means
@@ -90,7 +88,9 @@ def compare_labelled_scores(
     )
     policies = runs.merge(connection.execute(_POLICIES).df(), on=["blueprint", "snapshot"]).groupby("policy", sort=True)
     tables = [
-        _compare_under_policy(*(part[part["blueprint"].isin(blueprints)] for part in (rows, points, points_with_labels)), policy)
+        _compare_under_policy(
+            *(part[part["blueprint"].isin(blueprints)] for part in (rows, points, points_with_labels)), policy
+        )
         for policy, blueprints in policies["blueprint"]
     ]
     return pd.concat(tables, ignore_index=True)
@@ -121,7 +121,9 @@ def apply_labels(points: pa.Table, responses: pa.Table, criteria: pa.Table, prom
     )
 
 
-def _compare_under_policy(table: pd.DataFrame, points: pd.DataFrame, points_with_labels: pd.DataFrame, policy: str) -> pd.DataFrame:
+def _compare_under_policy(
+    table: pd.DataFrame, points: pd.DataFrame, points_with_labels: pd.DataFrame, policy: str
+) -> pd.DataFrame:
     judges, people = (_compute_hybrids(table, part, parse_policy(policy)) for part in (points, points_with_labels))
     can = table["whole"].notna().to_numpy()
     is_full = table["whole"].eq(True).to_numpy()

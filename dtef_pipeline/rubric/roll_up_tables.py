@@ -145,7 +145,7 @@ RUBRIC_LABELS = pa.schema(
         field("score", pa.float64(), "Extent to which the criterion is met, 0-1, before should_not is inverted"),
         field("author", pa.string(), "Name of the person"),
         field("reason", pa.string(), "Explanation by the person; null: none"),
-        field("imported_at", pa.timestamp("us", tz="UTC"), "Time of the import; later labels replace the author's earlier ones"),
+        field("imported_at", pa.timestamp("us", tz="UTC"), "Time of the import: an author's later label replaces earlier ones"),
         field("line", pa.int32(), "Line of the sheet, from 1; a later line of one import replaces an earlier one"),
         field("sheet", pa.string(), "File of the label"),
     ]

@@ -11,32 +11,40 @@ sums; its interval and test are by whole prompts (`estimate_ratios`).
 
 from __future__ import annotations
 
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from itertools import combinations
+from typing import Any
+
 import duckdb
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import unicodedata
-from collections import (Counter)
-from collections.abc import (Callable, Iterable, Sequence)
-from dtef_pipeline.asking.makers import (find_maker)
-from dtef_pipeline.asking.snapshot_order import (among)
-from dtef_pipeline.boards.costs import (count_calls_once)
-from dtef_pipeline.boards.family_calls import (Calls, FamilyCalls, StoredUsage)
-from dtef_pipeline.rubric.blueprint.model import (SHOULD_NOT)
-from dtef_pipeline.rubric.board import (TEST_TAG, load_rubric_snapshot_order, select_latest_runs)
-from dtef_pipeline.rubric.levels import (Codes, Floats, cast_keys, group_rows, number_groups, sort_unique)
-from dtef_pipeline.rubric.roll_up_tables import (RUBRIC_AGREEMENT, RUBRIC_CHAMPIONS, RUBRIC_DISAGREED, RUBRIC_JUDGES, RUBRIC_SELF_PREFERENCE)
-from dtef_pipeline.rubric.tables import (JUDGED_UNIT, RUBRIC_SPACE)
-from dtef_pipeline.statistics.agreement import (agreement, grade_alpha)
-from dtef_pipeline.statistics.cluster_robust import (estimate_ratios, explain_missing)
-from dtef_pipeline.statistics.multiplicity import (holm)
-from dtef_pipeline.statistics.ranks import (rank_numbers)
-from dtef_pipeline.tables import (convert_to_schema)
-from dtef_pipeline.text.number_words import (format_count)
-from functools import (lru_cache)
-from itertools import (combinations)
-from typing import (Any)
+
+from dtef_pipeline.asking.makers import find_maker
+from dtef_pipeline.asking.snapshot_order import among
+from dtef_pipeline.boards.costs import count_calls_once
+from dtef_pipeline.boards.family_calls import Calls, FamilyCalls, StoredUsage
+from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT
+from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order, select_latest_runs
+from dtef_pipeline.rubric.levels import Codes, Floats, cast_keys, group_rows, number_groups, sort_unique
+from dtef_pipeline.rubric.roll_up_tables import (
+    RUBRIC_AGREEMENT,
+    RUBRIC_CHAMPIONS,
+    RUBRIC_DISAGREED,
+    RUBRIC_JUDGES,
+    RUBRIC_SELF_PREFERENCE,
+)
+from dtef_pipeline.rubric.tables import JUDGED_UNIT, RUBRIC_SPACE
+from dtef_pipeline.statistics.agreement import agreement, grade_alpha
+from dtef_pipeline.statistics.cluster_robust import estimate_ratios, explain_missing
+from dtef_pipeline.statistics.multiplicity import holm
+from dtef_pipeline.statistics.ranks import rank_numbers
+from dtef_pipeline.tables import convert_to_schema
+from dtef_pipeline.text.number_words import format_count
 
 MIN_GRADED = 5
 """Blueprints that a model must be graded in to become a champion."""

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from dtef_pipeline.boards.pairs import EQUIVALENT, UNDECIDED, compare_models, sort_by_difference
 from dtef_pipeline.judging.consensus import USUAL_SCALE
-from dtef_pipeline.rubric.scoring import CELL_LEVEL
 from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order, load_tags, select_latest_runs
 from dtef_pipeline.rubric.levels import CELL_KEYS, RUN_KEYS, cast_keys, sort_unique
+from dtef_pipeline.rubric.scoring import CELL_LEVEL
 from dtef_pipeline.statistics.differences import (
     MARGIN,
     Floats,

@@ -6,25 +6,41 @@ and the reasons of missing ones. Sources: weval methodology, 4.2 (Weighted Aggre
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from collections.abc import (Iterator, Sequence)
-from dataclasses import (asdict, dataclass)
-from dtef_pipeline.asking.embeddings import (hash_text, identify_embedder)
-from dtef_pipeline.asking.models import (ModelSpec, Models, resolve_known_selector)
-from dtef_pipeline.errors import (ConfigError)
-from dtef_pipeline.identity import (digest)
-from dtef_pipeline.rubric.blueprint.model import (SHOULD_NOT)
-from dtef_pipeline.rubric.conversations import (OK)
-from dtef_pipeline.rubric.levels import (CELL_KEYS, CRITERION_KEYS, Floats, MODEL_KEYS, PROMPT_KEYS, RESPONSE_KEYS, RowGroups, VARIANT_KEYS, cast_keys, convert_to_numbers, count_reasons, group_rows, sort_unique)
-from dtef_pipeline.rubric.settings import (OFFLINE_EMBEDDER)
-from dtef_pipeline.rubric.tables import (RUBRIC_SCORES, RUBRIC_SIMILARITIES)
-from dtef_pipeline.tables import (convert_to_schema)
-from dtef_pipeline.text.number_words import (format_count)
-from typing import (NamedTuple)
+
+from dtef_pipeline.asking.embeddings import hash_text, identify_embedder
+from dtef_pipeline.asking.models import Models, ModelSpec, resolve_known_selector
+from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import digest
+from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT
+from dtef_pipeline.rubric.conversations import OK
+from dtef_pipeline.rubric.levels import (
+    CELL_KEYS,
+    CRITERION_KEYS,
+    MODEL_KEYS,
+    PROMPT_KEYS,
+    RESPONSE_KEYS,
+    VARIANT_KEYS,
+    Floats,
+    RowGroups,
+    cast_keys,
+    convert_to_numbers,
+    count_reasons,
+    group_rows,
+    sort_unique,
+)
+from dtef_pipeline.rubric.settings import OFFLINE_EMBEDDER
+from dtef_pipeline.rubric.tables import RUBRIC_SCORES, RUBRIC_SIMILARITIES
+from dtef_pipeline.tables import convert_to_schema
+from dtef_pipeline.text.number_words import format_count
 
 DOCUMENT, TWO_GROUP = "document", "two_group"
 """How alternative paths count: as one point of weight 1 (weval methodology, 4.2), or as much as all required points (upstream's code)."""

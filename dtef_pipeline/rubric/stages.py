@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.embeddings import identify_embedder
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.errors import ConfigError, NameLeak
-from dtef_pipeline.identity import digest
 from dtef_pipeline.family.stage import (
     TAKEN_AWAY,
     Check,
@@ -26,10 +25,12 @@ from dtef_pipeline.family.stage import (
     make_failure_check,
     make_uniqueness_check,
 )
+from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.consensus import USUAL_SCALE, class_scale
 from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
 from dtef_pipeline.judging.judges import judge_hash
 from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
+from dtef_pipeline.rubric.anonymise import ANALYST_IDS
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.conversations import (
     Candidates,
@@ -39,7 +40,6 @@ from dtef_pipeline.rubric.conversations import (
     iterate_scripts,
     merge_responses,
 )
-from dtef_pipeline.rubric.scoring import ScoringPolicy
 from dtef_pipeline.rubric.judge_requests import (
     JudgingEpisode,
     build_rubric_judgement_rows,
@@ -50,6 +50,7 @@ from dtef_pipeline.rubric.judge_requests import (
 )
 from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES
 from dtef_pipeline.rubric.scoring import (
+    ScoringPolicy,
     choose_embedder,
     describe_counted,
     format_policy,
@@ -57,19 +58,18 @@ from dtef_pipeline.rubric.scoring import (
     score_tables,
 )
 from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
-from dtef_pipeline.rubric.anonymise import ANALYST_IDS
 from dtef_pipeline.rubric.summary import (
     NAME_LEFT,
     OF_ANOTHER_REPORT,
     SummaryCase,
     SummaryEpisode,
+    are_summaries_current,
     build_analyst_ids,
     build_not_asked_row,
     build_summary_material,
     build_summary_request,
     build_summary_rows,
     choose_analysts,
-    is_current_summary,
     prepare_case,
 )
 from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_POINT, RUBRIC_RESPONSE, RUBRIC_RESPONSES, RUBRIC_RUNS
@@ -339,9 +339,9 @@ def _keep_stored_summaries(inputs: Inputs, settings: RubricSettings) -> Tables:
     if not summaries:
         return default
     case = _prepare_case(inputs, settings)
-    if isinstance(case, SummaryCase) and stored.keys() == default.keys() and stored["analyst_ids"].equals(build_analyst_ids(case)):
-        if all(is_current_summary(summary, case, inputs.models) for summary in summaries):
-            return stored
+    has_all = isinstance(case, SummaryCase) and stored.keys() == default.keys()
+    if has_all and are_summaries_current(summaries, stored["analyst_ids"], case, inputs.models):
+        return stored
     removed = {row["analyst"]: OF_ANOTHER_REPORT for row in summaries if row["findings"] or row["n_grades"]}
     for analyst, reason in removed.items():
         inputs.warn(f"no analyst is named, and the summary and grades by {analyst} were removed: {reason}")

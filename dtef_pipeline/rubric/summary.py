@@ -15,11 +15,6 @@ from dtef_pipeline.asking.models import Models, ModelSpec, resolve_known_selecto
 from dtef_pipeline.asking.request import Failure, Message, Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.hidden_names import collect_hidden_names
-from dtef_pipeline.rubric.scoring import CELL_LEVEL
-from dtef_pipeline.rubric.blueprint.model import SHOULD
-from dtef_pipeline.rubric.conversations import OK, sum_response_usage
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
-from dtef_pipeline.rubric.settings import REPORT_CHARACTERS
 from dtef_pipeline.rubric.analyst_report import (
     DIMENSIONS,
     AnalystReply,
@@ -36,6 +31,11 @@ from dtef_pipeline.rubric.analyst_report import (
     replace_refs,
 )
 from dtef_pipeline.rubric.anonymise import Participant, Pseudonyms, derive_summary_seed, draw_pseudonyms
+from dtef_pipeline.rubric.blueprint.model import SHOULD
+from dtef_pipeline.rubric.conversations import OK, sum_response_usage
+from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
+from dtef_pipeline.rubric.scoring import CELL_LEVEL
+from dtef_pipeline.rubric.settings import REPORT_CHARACTERS
 from dtef_pipeline.rubric.tables import RUBRIC_CELL
 from dtef_pipeline.text.number_words import list_first_names
 
@@ -328,11 +328,20 @@ def _format_summary_markdown(reply: AnalystReply, names: Mapping[str, str]) -> s
     return "\n\n".join(parts) or None
 
 
-OF_ANOTHER_REPORT = "it was made from other responses, scores, criteria, model names or limits, or parts of it are no longer stored"
+OF_ANOTHER_REPORT = (
+    "it was made from other responses, scores, criteria, model names or limits, or parts of it are no longer stored"
+)
 
 
-def is_current_summary(summary: Mapping[str, Any], case: SummaryCase, models: Models) -> bool:
-    """Return whether a stored row of `rubric_summaries` answers the request that its analyst would get on the case now."""
+def are_summaries_current(summaries: Sequence[Mapping[str, Any]], ids: pa.Table, case: SummaryCase, models: Models) -> bool:
+    """Return whether stored rows of `rubric_summaries` answer the requests that their analysts would get on the case now.
+
+    `ids`: the stored `ANALYST_IDS`.
+    """
+    return ids.equals(build_analyst_ids(case)) and all(_is_current(summary, case, models) for summary in summaries)
+
+
+def _is_current(summary: Mapping[str, Any], case: SummaryCase, models: Models) -> bool:
     try:
         analysts = choose_analysts([summary["analyst"]], models)
     except ConfigError:

@@ -42,7 +42,7 @@ CALL_USAGE_FIELDS = (
     field("cost_usd", pa.float64(), "Cost of the row's calls in US dollars; null: unknown"),
 )
 
-CRITERION_SOURCE = field("source", pa.string(), "Source: extracted (from the ideal answer), or the text before repair; null: the file")
+CRITERION_SOURCE = field("source", pa.string(), "Source: extracted (from the ideal answer), or the text before repair")
 
 RUBRIC_BLUEPRINTS = pa.schema(
     [

@@ -23,10 +23,11 @@ from dtef_pipeline.cli.options import refuse_others
 from dtef_pipeline.cli.rubric import rubric_labels
 from dtef_pipeline.cli.warehouse_access import NothingToShowError
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.board import list_test_blueprints, load_rubric_snapshot_order
 from dtef_pipeline.rubric.blueprint_run import format_criteria_count
+from dtef_pipeline.rubric.board import list_test_blueprints, load_rubric_snapshot_order
 from dtef_pipeline.rubric.rubric_boards import CHAMPIONS_BOARD, COMPARE_BOARD, LABELS_BOARD, RUBRIC_BOARDS
 from dtef_pipeline.rubric.rubric_drift import WATCHED
+from dtef_pipeline.rubric.rubric_roll_ups import DISAGREED_FROM
 from dtef_pipeline.rubric.run_comparison import (
     compare_over_blueprints,
     describe_several_policies,
@@ -34,7 +35,6 @@ from dtef_pipeline.rubric.run_comparison import (
     select_averaged_runs,
 )
 from dtef_pipeline.rubric.tables import RUBRIC_CUTS
-from dtef_pipeline.rubric.rubric_roll_ups import DISAGREED_FROM
 from resources.gateway.progress import waiting
 from resources.warehouse import Warehouse
 

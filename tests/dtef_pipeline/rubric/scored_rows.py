@@ -6,8 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.rubric.scoring import compute_blueprint_scores
-from dtef_pipeline.rubric.scoring import compute_coverage
+from dtef_pipeline.rubric.scoring import compute_blueprint_scores, compute_coverage
 
 RESPONSE_ROW = {
     "blueprint": "b",

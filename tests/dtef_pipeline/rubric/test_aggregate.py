@@ -9,10 +9,14 @@ import pandas as pd
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.scoring import compute_blueprint_scores, weigh_prompts
-from dtef_pipeline.rubric.scoring import compute_coverage
-from dtef_pipeline.rubric.scoring import ScoringPolicy, compute_hybrid_at
-from dtef_pipeline.rubric.scoring import compute_similarities_to_ideal
+from dtef_pipeline.rubric.scoring import (
+    ScoringPolicy,
+    compute_blueprint_scores,
+    compute_coverage,
+    compute_hybrid_at,
+    compute_similarities_to_ideal,
+    weigh_prompts,
+)
 from tests.dtef_pipeline.rubric import example
 from tests.dtef_pipeline.rubric.scored_rows import RESPONSE_ROW, points_of
 

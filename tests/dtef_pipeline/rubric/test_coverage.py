@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.scoring import compute_coverage
-from dtef_pipeline.rubric.scoring import ScoringPolicy
+from dtef_pipeline.rubric.scoring import ScoringPolicy, compute_coverage
 from tests.dtef_pipeline.rubric.scored_rows import points_of, required
 
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.asking.embeddings import hash_text
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.scoring import OFFLINE_EMBEDDER, ScoringPolicy
 from dtef_pipeline.rubric.scoring import (
+    OFFLINE_EMBEDDER,
+    ScoringPolicy,
     compute_cosine_matrix,
     compute_similarities_to_ideal,
     score_tables,
