@@ -18,7 +18,7 @@ RESPONSE_ROW = {
     "system_index": 0,
     "draw": 0,
 }
-POINT_ROW = {**RESPONSE_ROW, "block": "should", "path": None, "weight": 1.0}
+POINT_ROW = {**RESPONSE_ROW, "block": "should", "path": None, "weight": 1.0, "partial": False}
 
 
 def points_of(*points: dict[str, Any], **keys: Any) -> pd.DataFrame:
