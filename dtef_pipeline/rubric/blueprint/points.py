@@ -10,16 +10,15 @@ from typing import Any
 
 from dtef_pipeline.rubric.blueprint.blueprint_yaml import YamlFault, format_scalar, read_yaml
 from dtef_pipeline.rubric.blueprint.findings import FindingLog, Spot, shorten_value
-from dtef_pipeline.rubric.blueprint.function_names import (
+from dtef_pipeline.rubric.blueprint.model import FUNCTION_KIND, TEXT_KIND, Criterion
+from dtef_pipeline.rubric.functions import (
     EXTERNAL_FUNCTIONS,
     POINT_FUNCTIONS,
     REFERENCE_FUNCTION,
-    PatternFault,
     check_argument,
     check_patterns,
     find_canonical_name,
 )
-from dtef_pipeline.rubric.blueprint.model import FUNCTION_KIND, TEXT_KIND, Criterion
 from dtef_pipeline.text.number_words import list_first_names
 
 LEAST_WEIGHT, MAX_WEIGHT = 0.1, 10.0
@@ -43,7 +42,6 @@ class PointReader:
 
     log: FindingLog
     definitions: Mapping[str, Any]
-    pattern_fault: PatternFault
     other_functions: Collection[str] = ()
     n_omitted: int = field(default=0, init=False)
 
@@ -196,7 +194,7 @@ class PointReader:
             return criterion
         code, fault = "bad-arguments", check_argument(canonical, args)
         if fault is None:
-            code, fault = "bad-regex", next(iter(check_patterns(canonical, args, self.pattern_fault)), None)
+            code, fault = "bad-regex", next(iter(check_patterns(canonical, args)), None)
         if fault is not None:
             self.log.add(code, spot, fault)
         return replace(criterion, fault=fault)

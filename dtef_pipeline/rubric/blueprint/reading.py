@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
-from dtef_pipeline.rubric.blueprint import patterns
 from dtef_pipeline.rubric.blueprint.blueprint_yaml import (
     MAX_CHARACTERS,
     ParsedDocuments,
@@ -18,7 +17,6 @@ from dtef_pipeline.rubric.blueprint.blueprint_yaml import (
     read_yaml,
 )
 from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, FindingLog, Spot, shorten_value
-from dtef_pipeline.rubric.blueprint.function_names import PatternFault
 from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, Judge, ParsedBlueprint, PromptItem
 from dtef_pipeline.rubric.blueprint.named_models import Collections, read_judges, read_models
 from dtef_pipeline.rubric.blueprint.points import PointReader, format_citation
@@ -78,7 +76,6 @@ def read_blueprint(
     *,
     as_json: bool | None = None,
     other_functions: Collection[str] = (),
-    pattern_fault: PatternFault = patterns.pattern_fault,
 ) -> ParsedBlueprint:
     """Return the blueprint of a file and all findings. A file that cannot be parsed has one finding.
 
@@ -88,7 +85,6 @@ def read_blueprint(
         collections: of models, by name; None if unknown.
         as_json: whether the text is JSON; None: if the file's name ends in `.json`.
         other_functions: names of point functions of other packages.
-        pattern_fault: returns why a text is not a JavaScript pattern, given it and whether case is ignored, or None if it is one.
     """
     as_json = isinstance(source, Path) and source.suffix.lower() == ".json" if as_json is None else as_json
     try:
@@ -99,7 +95,7 @@ def read_blueprint(
     log = FindingLog(documents.lines)
     parts = _split(documents, as_json)
     _check_header(identifier, parts, log)
-    points = PointReader(log, _read_definitions(parts.header, log), pattern_fault, other_functions)
+    points = PointReader(log, _read_definitions(parts.header, log), other_functions)
     prompts = PromptReader(log, points, read_shared_settings(parts.header, log))
     items = []
     for number, (value, line) in enumerate(parts.prompts):

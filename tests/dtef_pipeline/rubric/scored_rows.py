@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from dtef_pipeline.rubric.functions import FunctionScore, prepare_function
 from dtef_pipeline.rubric.scoring import compute_blueprint_scores, compute_coverage
 
 RESPONSE_ROW = {
@@ -57,3 +58,8 @@ def runs_of(model: str, *values: float, first: int = 0, snapshot: str = "s1", n_
         for at, value in enumerate(values, start=first)
         for prompt in range(n_prompts)
     ]
+
+
+def evaluate(name: str, argument: Any, text: str, engine: Any = None, context: Any = None, **others: Any) -> FunctionScore:
+    """What a function makes of one response."""
+    return prepare_function(name, argument, engine, **others)(text, context)
