@@ -17,9 +17,8 @@ from dtef_pipeline.rubric.board import list_test_blueprints, load_rubric_snapsho
 from dtef_pipeline.rubric.conversations import OK
 from dtef_pipeline.rubric.label_sheet import apply_human_labels, build_label_items, fill_path, select_in_force
 from dtef_pipeline.rubric.levels import RESPONSE_KEYS, number_groups, sort_unique
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CORRECTED, RUBRIC_CORRECTIONS, RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.rubric.scoring import ScoringPolicy, compute_coverage, compute_hybrid, compute_hybrid_at, parse_policy
-from dtef_pipeline.rubric.tables import ITEM_KEYS
+from dtef_pipeline.rubric.tables import ITEM_KEYS, RUBRIC_CORRECTED, RUBRIC_CORRECTIONS, RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, explain_missing
 from dtef_pipeline.statistics.prediction_powered import HALF_WIDTH, ClusterLabels, estimate_corrected_means
 from dtef_pipeline.tables import convert_to_schema, convert_to_schema_or_null

@@ -21,8 +21,7 @@ from dtef_pipeline.errors import ConfigError, SourceError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.hidden_names import HiddenNames, collect_hidden_names
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_LABEL_DRAWS, RUBRIC_LABEL_ITEMS, RUBRIC_LABELS
-from dtef_pipeline.rubric.tables import ITEM_KEYS
+from dtef_pipeline.rubric.tables import ITEM_KEYS, RUBRIC_LABEL_DRAWS, RUBRIC_LABEL_ITEMS, RUBRIC_LABELS
 from dtef_pipeline.statistics.prediction_powered import compute_chances, draw_sample
 from dtef_pipeline.tables import convert_to_schema
 from dtef_pipeline.text.number_words import format_count

@@ -31,14 +31,15 @@ from dtef_pipeline.boards.family_calls import Calls, FamilyCalls, StoredUsage
 from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT
 from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order, select_latest_runs
 from dtef_pipeline.rubric.levels import Codes, Floats, cast_keys, group_rows, number_groups, sort_unique
-from dtef_pipeline.rubric.roll_up_tables import (
+from dtef_pipeline.rubric.tables import (
+    JUDGED_UNIT,
     RUBRIC_AGREEMENT,
     RUBRIC_CHAMPIONS,
     RUBRIC_DISAGREED,
     RUBRIC_JUDGES,
     RUBRIC_SELF_PREFERENCE,
+    RUBRIC_SPACE,
 )
-from dtef_pipeline.rubric.tables import JUDGED_UNIT, RUBRIC_SPACE
 from dtef_pipeline.statistics.agreement import agreement, grade_alpha
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios, explain_missing
 from dtef_pipeline.statistics.multiplicity import holm

@@ -48,7 +48,6 @@ from dtef_pipeline.rubric.judge_requests import (
     iterate_judgings,
     make_judgement_stand_in,
 )
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES
 from dtef_pipeline.rubric.scoring import (
     ScoringPolicy,
     choose_embedder,
@@ -72,7 +71,14 @@ from dtef_pipeline.rubric.summary import (
     choose_analysts,
     prepare_case,
 )
-from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_POINT, RUBRIC_RESPONSE, RUBRIC_RESPONSES, RUBRIC_RUNS
+from dtef_pipeline.rubric.tables import (
+    RUBRIC_GRADES,
+    RUBRIC_JUDGEMENTS,
+    RUBRIC_POINT,
+    RUBRIC_RESPONSE,
+    RUBRIC_RESPONSES,
+    RUBRIC_RUNS,
+)
 
 CHARACTERS_OF_A_TOKEN = 4
 READ_BY_A_JUDGE = 0.95

@@ -33,10 +33,9 @@ from dtef_pipeline.rubric.analyst_report import (
 from dtef_pipeline.rubric.anonymise import Participant, Pseudonyms, derive_summary_seed, draw_pseudonyms
 from dtef_pipeline.rubric.blueprint.model import SHOULD
 from dtef_pipeline.rubric.conversations import OK, sum_response_usage
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES, RUBRIC_SUMMARIES
 from dtef_pipeline.rubric.scoring import CELL_LEVEL
 from dtef_pipeline.rubric.settings import REPORT_CHARACTERS
-from dtef_pipeline.rubric.tables import RUBRIC_CELL
+from dtef_pipeline.rubric.tables import RUBRIC_CELL, RUBRIC_GRADES, RUBRIC_SUMMARIES
 from dtef_pipeline.text.number_words import list_first_names
 
 ANALYST_ROLE = "analyst"

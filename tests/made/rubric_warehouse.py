@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
+from dtef_pipeline.rubric.tables import RUBRIC_TABLES
 from resources.warehouse import Warehouse
 from tests.made.qa_scores import write_parts
 from tests.made.rubric_pages import RubricTables

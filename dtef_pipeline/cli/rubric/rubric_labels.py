@@ -18,7 +18,7 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.consensus import FIVE_CLASSES
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_KNOWN_CLASSES
+from dtef_pipeline.rubric.tables import RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.text.number_words import format_count
 from resources.settings import Settings
 from resources.warehouse import Warehouse

@@ -16,8 +16,8 @@ from dtef_pipeline.boards.cells import register_missing_tables
 from dtef_pipeline.report.row_reader import StoredRow, StoredRows
 from dtef_pipeline.rubric.blueprint_run import find_slices
 from dtef_pipeline.rubric.board import select_latest_runs
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.scoring import MODEL_LEVEL
+from dtef_pipeline.rubric.tables import RUBRIC_TABLES
 from dtef_pipeline.site.content import Column, Estimate, Link, convert_to_rows, is_unknown
 from dtef_pipeline.site.family_content import BoardRow, RankedBoard
 from dtef_pipeline.site.leaderboard import describe_best_of_models

@@ -16,7 +16,7 @@ from dtef_pipeline.rubric.label_corrections import (
     parts,
 )
 from dtef_pipeline.rubric.label_sheet import build_label_items
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_LABELS
+from dtef_pipeline.rubric.tables import RUBRIC_LABELS
 from tests.made.rubric_tables import CLASSES, RESPONSE, rubric_tables
 
 MADE = rubric_tables(prompts=14, models=("a", "b", "c"))

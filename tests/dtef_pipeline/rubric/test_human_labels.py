@@ -26,7 +26,7 @@ from dtef_pipeline.rubric.label_sheet import (
     select_in_force,
     write_sheet_csv,
 )
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_LABELS
+from dtef_pipeline.rubric.tables import RUBRIC_LABELS
 from tests.made.rubric_tables import CLASSES, RESPONSE, rubric_tables
 
 MADE = rubric_tables()

@@ -13,9 +13,14 @@ import pytest
 
 from dtef_pipeline.boards.costs import costs as costs_of_calls
 from dtef_pipeline.identity import digest
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CALL_TABLES, RUBRIC_SUMMARIES
 from dtef_pipeline.rubric.rubric_roll_ups import JUDGED_READ, build_champions_table, build_validity_tables, rank_champions
-from dtef_pipeline.rubric.tables import RUBRIC_EXTRACTIONS, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES
+from dtef_pipeline.rubric.tables import (
+    RUBRIC_CALL_TABLES,
+    RUBRIC_EXTRACTIONS,
+    RUBRIC_JUDGEMENTS,
+    RUBRIC_RESPONSES,
+    RUBRIC_SUMMARIES,
+)
 from tests.made.rubric_pages import made_tables
 from tests.made.rubric_warehouse import keep, nothing_stored
 
