@@ -19,14 +19,15 @@ from dtef_pipeline.rubric.blueprint.blueprint_yaml import (
 from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, FindingLog, Spot, shorten_value
 from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, Judge, ParsedBlueprint, PromptItem
 from dtef_pipeline.rubric.blueprint.named_models import Collections, read_judges, read_models
-from dtef_pipeline.rubric.blueprint.points import PointReader, format_citation
 from dtef_pipeline.rubric.blueprint.prompt_items import (
     CITATION_KEYS,
     IDEAL_KEYS,
     PROMPT_TEXT_KEYS,
     SHOULD_KEYS,
+    PointReader,
     PromptReader,
     SharedSettings,
+    format_citation,
     read_shared_settings,
 )
 

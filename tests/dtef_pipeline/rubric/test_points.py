@@ -8,7 +8,7 @@ import pytest
 
 from dtef_pipeline.rubric.blueprint.findings import FindingLog
 from dtef_pipeline.rubric.blueprint.model import Criterion
-from dtef_pipeline.rubric.blueprint.points import PointReader
+from dtef_pipeline.rubric.blueprint.prompt_items import PointReader
 from tests.made.shared_cases import cases_beside
 
 CASES = cases_beside(__file__)
