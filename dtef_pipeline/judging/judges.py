@@ -11,8 +11,8 @@ from dtef_pipeline.asking.models import Models, ModelSpec, strip_settings
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.consensus import FIVE_CLASSES, ClassScale
+from dtef_pipeline.judging.judgement import REPLY_CONTRACT
 from dtef_pipeline.judging.prompts import APPROACHES, PROMPT_AWARE, STANDARD, hash_template
-from dtef_pipeline.judging.replies import REPLY_CONTRACT
 
 JUDGES = "judges"
 """The collection of default judge models."""

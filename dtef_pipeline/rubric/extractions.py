@@ -13,9 +13,9 @@ from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import Models, ModelSpec
 from dtef_pipeline.asking.request import Message, Request, Response
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.judging.judgement import EMPTY, UNREADABLE
 from dtef_pipeline.judging.judges import replace_sampling
 from dtef_pipeline.judging.prompts import JUDGE_TAGS, NOTHING_WAS_WRITTEN, AuthoredTurn, escape_tags, format_prompt
-from dtef_pipeline.judging.replies import EMPTY, UNREADABLE
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED, SHOULD, TEXT_KIND, Blueprint, Criterion, PromptItem
 from dtef_pipeline.rubric.conversations import sum_response_usage
 from dtef_pipeline.rubric.summary import ANALYST_ROLE, ANALYSTS, choose_analysts
