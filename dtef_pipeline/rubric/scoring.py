@@ -410,9 +410,12 @@ def format_policy(policy: ScoringPolicy) -> str:
 
 
 def parse_policy(text: str) -> ScoringPolicy:
-    """Parse the output of `format_policy`."""
-    beta, or_paths, should_not_paths, embedder = (part.partition("=")[2] for part in text.split(", ", 3))
-    return ScoringPolicy(float(beta), or_paths, should_not_paths, embedder)
+    """Parse the output of `format_policy`. Raises ConfigError for any other text."""
+    values = dict(part.partition("=")[::2] for part in text.split(", ", 3))
+    try:
+        return ScoringPolicy(float(values.pop("beta")), **values)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"policy: got {text!r}; allowed: {format_policy(ScoringPolicy())}, or other values") from error
 
 
 def _add_vectors(rows: pa.Table, text: str, keys: list[str], vectors: dict[str, np.ndarray]) -> pd.DataFrame:
