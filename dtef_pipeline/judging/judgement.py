@@ -15,8 +15,6 @@ from dtef_pipeline.judging.judges import JudgeConfig, replace_sampling
 from dtef_pipeline.judging.prompts import INVISIBLE, Case, build_correction, judge_messages
 from dtef_pipeline.text.plain import strip_thinking
 
-REPLY_CONTRACT = 2
-"""Version of the form and of the rules here; part of the hash of judges. Other rules could read another class from a stored reply."""
 UNREADABLE, EMPTY, DECLINED = "unreadable", "empty", "declined"
 
 _INVISIBLE_CHARACTER = re.compile(f"[{INVISIBLE}]")
