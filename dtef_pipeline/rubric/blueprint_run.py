@@ -37,19 +37,8 @@ _POINT_COLUMNS = (
     *("inverted", "reason", "explanation", "labelled", "judge_score"),
 )
 _JUDGEMENT_COLUMNS = (
-    *(
-        "prompt",
-        *_OF_RESPONSE_KEY,
-        *_OF_CRITERION_KEY,
-        "judge",
-        "judge_draw",
-        "class",
-        "score",
-        "reason",
-        "reflection",
-        "error",
-    ),
-    "attempts",
+    *("prompt", *_OF_RESPONSE_KEY, *_OF_CRITERION_KEY, "judge", "judge_draw", "class", "score", "reason", "reflection"),
+    *("error", "attempts"),
 )
 _SIMILARITY_COLUMNS = ("prompt", *_OF_RESPONSE_KEY, "place", "ideal_similarity", "response_similarities")
 _SCORE_COLUMNS = (

@@ -87,56 +87,43 @@ def iterate_scripts(prompts: pa.Table) -> Iterator[tuple[Script, tuple[float, ..
 
 def build_response_rows(blueprint: str, conversations: Sequence[Conversation], outcomes: Sequence[EpisodeResult]) -> pa.Table:
     """Return the rows of `rubric_responses`, in the order of the conversations."""
-    hashes: dict[tuple[str, int], str] = {}
-    rows = []
-    for conversation, outcome in zip(conversations, outcomes, strict=True):
-        script = conversation.script
-        script_key = (script.prompt, script.system_index)
-        if script_key not in hashes:
-            hashes[script_key] = script.conversation_hash
-        rows.append(
-            {
-                "blueprint": blueprint,
-                "prompt": script.prompt,
-                "model": conversation.model.name,
-                "model_variant": conversation.model.variant,
-                "temperature": conversation.model.temperature,
-                "system_index": script.system_index,
-                "draw": conversation.draw,
-                "snapshot": conversation.snapshot,
-                "conversation_hash": hashes[script_key],
-                **_describe_outcome(script, outcome),
-            }
-        )
+    hashes = {script: script.conversation_hash for script in {conversation.script for conversation in conversations}}
+    rows = [
+        {
+            "blueprint": blueprint,
+            "prompt": conversation.script.prompt,
+            "model": conversation.model.name,
+            "model_variant": conversation.model.variant,
+            "temperature": conversation.model.temperature,
+            "system_index": conversation.script.system_index,
+            "draw": conversation.draw,
+            "snapshot": conversation.snapshot,
+            "conversation_hash": hashes[conversation.script],
+            **_describe_outcome(conversation.script, outcome),
+        }
+        for conversation, outcome in zip(conversations, outcomes, strict=True)
+    ]
     return pa.Table.from_pylist(rows, schema=RUBRIC_RESPONSES)
 
 
 def _describe_outcome(script: Script, outcome: EpisodeResult) -> Mapping[str, Any]:
     responses, failure = outcome.responses, outcome.failure
     texts = [response.text for response in responses]
-    sent_messages, _ = script.list_messages_until(texts)
     blank = bool(texts) and not join_response_text(texts[-1:])
-    text = join_response_text(texts)
+    last = responses[-1] if responses else None
     return {
         "status": failure.status if failure else EMPTY if blank else OK,
-        "text": text or None,
-        "transcript": [{"role": message.role, "text": message.text} for message in sent_messages],
+        "text": join_response_text(texts) or None,
+        "transcript": [{"role": message.role, "text": message.text} for message in script.list_messages_until(texts)[0]],
         "turns": len(responses),
         "truncated": any(response.finish_reason in _CUT_BY for response in responses),
         "request_keys": [response.request_key for response in responses],
         "error": failure.message if failure else None,
         "attempts": sum(response.attempts for response in responses) + (failure.attempts if failure else 0),
-        **_describe_last_response(responses),
+        "latency_s": sum(response.latency_s for response in responses) if responses else None,
+        **{name: getattr(last, name, None) for name in ("finish_reason", "served_model", "fingerprint", "answered_at")},
         **sum_response_usage(responses),
     }
-
-
-def _describe_last_response(responses: Sequence[Response]) -> Mapping[str, Any]:
-    if not responses:
-        return {}
-    last = responses[-1]
-    names = ("finish_reason", "served_model", "fingerprint", "answered_at")
-    return {name: getattr(last, name) for name in names} | {"latency_s": sum(response.latency_s for response in responses)}
 
 
 def sum_response_usage(responses: Sequence[Response]) -> dict[str, Any]:

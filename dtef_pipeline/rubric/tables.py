@@ -296,17 +296,8 @@ RUBRIC_POINT = ("prompt", "block", "path", "position")
 
 
 ITEM_KEYS = (
-    "blueprint",
-    "snapshot",
-    "prompt",
-    "model",
-    "model_variant",
-    "temperature",
-    "system_index",
-    "draw",
-    "block",
-    "path",
-    "position",
+    *("blueprint", "snapshot", "prompt", "model", "model_variant", "temperature", "system_index", "draw"),
+    *("block", "path", "position"),
 )
 """A criterion of a response."""
 JUDGED_UNIT = (*ITEM_KEYS, "judge_draw")

@@ -6,6 +6,7 @@ import json
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -29,10 +30,7 @@ from dtef_pipeline.rubric.blueprint.model import (
 def build_blueprint_tables(read: ParsedBlueprint, blueprint: Blueprint, path: str) -> dict[str, pa.Table]:
     """Return the tables of a blueprint that was read from `path`, by name; excluded parts have only findings."""
     of = {"blueprint": blueprint.id}
-    findings = [
-        {**of, "level": finding.level, "code": finding.code, "place": finding.place, "line": finding.line, "text": finding.text}
-        for finding in read.findings
-    ]
+    findings = [{**of, **asdict(finding)} for finding in read.findings]
     blueprint_columns = {"tags": list(blueprint.tags), "test_hash": test_hash(blueprint)}
     prompts = [{**of, **row, **blueprint_columns} for row in _iterate_prompt_rows(blueprint)]
     criteria = [{**of, **row} for row in _iterate_criterion_rows(blueprint)]
@@ -57,18 +55,19 @@ def build_blueprint_tables(read: ParsedBlueprint, blueprint: Blueprint, path: st
     }
 
 
+_PROMPT_COLUMNS = ("weight", "ideal", "description", "citation")
+_CRITERION_COLUMNS = ("block", "path", "position", "kind", "text", "fn", "weight", "citation", "source", "fault")
+
+
 def _iterate_prompt_rows(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]:
     for place, prompt in enumerate(blueprint.prompts):
         yield {
+            **{name: getattr(prompt, name) for name in _PROMPT_COLUMNS},
             "prompt": prompt.id,
             "position": place,
-            "weight": prompt.weight,
-            "messages": [{"role": turn.role, "text": turn.text} for turn in prompt.turns],
+            "messages": [asdict(turn) for turn in prompt.turns],
             "systems": list(prompt.systems),
             "temperatures": list(prompt.temperatures),
-            "ideal": prompt.ideal,
-            "description": prompt.description,
-            "citation": prompt.citation,
         }
 
 
@@ -76,19 +75,10 @@ def _iterate_criterion_rows(blueprint: Blueprint) -> Iterator[Mapping[str, Any]]
     for prompt in blueprint.prompts:
         for criterion in prompt.criteria:
             yield {
+                **{name: getattr(criterion, name) for name in _CRITERION_COLUMNS},
                 "prompt": prompt.id,
-                "block": criterion.block,
-                "path": criterion.path,
-                "position": criterion.position,
                 "criterion_id": digest("criterion", criterion.kind, criterion.text, criterion.fn, criterion.args),
-                "kind": criterion.kind,
-                "text": criterion.text,
-                "fn": criterion.fn,
                 "args": None if criterion.args is None else json.dumps(criterion.args, ensure_ascii=False),
-                "weight": criterion.weight,
-                "citation": criterion.citation,
-                "source": criterion.source,
-                "fault": criterion.fault,
             }
 
 
