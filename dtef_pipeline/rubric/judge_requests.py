@@ -105,17 +105,16 @@ def build_rubric_judgement_rows(
     blueprint: str, episodes: Sequence[JudgingEpisode], outcomes: Sequence[EpisodeResult]
 ) -> pa.Table:
     """Return the rows of `rubric_judgements`, in the order of the episodes."""
-    rows = [_make_judgement_row(blueprint, episode, outcome) for episode, outcome in zip(episodes, outcomes, strict=True)]
+    rows = [
+        {
+            "blueprint": blueprint,
+            **episode.response,
+            **{name: episode.criterion[name] for name in ("block", "path", "position", "criterion_id")},
+            **read_judgement(episode, outcome),
+        }
+        for episode, outcome in zip(episodes, outcomes, strict=True)
+    ]
     return pa.Table.from_pylist(rows, schema=RUBRIC_JUDGEMENTS)
-
-
-def _make_judgement_row(blueprint: str, episode: JudgingEpisode, outcome: EpisodeResult) -> dict[str, Any]:
-    return {
-        "blueprint": blueprint,
-        **episode.response,
-        **{name: episode.criterion[name] for name in ("block", "path", "position", "criterion_id")},
-        **read_judgement(episode, outcome),
-    }
 
 
 def read_judgement(episode: JudgingEpisode, outcome: EpisodeResult) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
@@ -158,7 +158,7 @@ def build_validity_tables(connection: duckdb.DuckDBPyConnection, usage: StoredUs
     count_calls_once(connection, _JUDGE_CALLS, usage)
     costs = connection.execute(_SPENT_BY_JUDGE).df()
     return {
-        "rubric_self_preference": convert_to_schema(estimate_self_preference(rows, map_makers(rows)), RUBRIC_SELF_PREFERENCE),
+        "rubric_self_preference": convert_to_schema(estimate_self_preference(rows), RUBRIC_SELF_PREFERENCE),
         "rubric_judges": convert_to_schema(judge_table(rows, costs), RUBRIC_JUDGES),
     }
 
@@ -308,8 +308,6 @@ def _list_criterion_texts(rows: pd.DataFrame, criteria: pd.DataFrame) -> npt.NDA
     return np.asarray(matches.astype(object).where(matches.notna(), None), dtype=object)
 
 
-MakerOf = Callable[[str], str | None]
-"""A model's maker by the model's name; None: unknown, and different from every other maker."""
 ALL_JUDGES = "all"
 FAVOURED_AT = 0.05
 _NO_OTHER_JUDGE = "no judge of another maker judged the same responses"
@@ -321,35 +319,22 @@ _NOT_IDENTIFIABLE = (
 _GAMMA_NUMBERS = ("gamma", "low", "high", "p")
 
 
-def map_makers(judgements: pd.DataFrame) -> MakerOf:
-    """Map the names in `model` and `judge_model` to makers, by the model strings in `model_variant` and `judge_variant`.
-
-    A name such as `gpt-4.1-mini` does not identify the provider.
-    """
-    pairs = [
-        pair
-        for names in (("model", "model_variant"), ("judge_model", "judge_variant"))
-        for pair in judgements[list(names)].drop_duplicates().itertuples(index=False, name=None)
-    ]
-    return {str(name): find_maker(str(variant)) for name, variant in pairs}.get
+def is_same_maker(judgements: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    """Return whether `judge_variant` and `model_variant` are of the same known maker, (judgements,)."""
+    judges, models = (_find_makers(judgements[name]) for name in ("judge_variant", "model_variant"))
+    return np.asarray(judges.notna() & (judges == models), dtype=bool)
 
 
-def is_same_maker(judgements: pd.DataFrame, get_maker: MakerOf) -> npt.NDArray[np.bool_]:
-    """Return whether `judge_model` and `model` have the same known maker, (judgements,)."""
-    judges, models = (
-        judgements[name].map({value: get_maker(str(value)) or "" for value in judgements[name].unique()})
-        for name in ("judge_model", "model")
-    )
-    return np.asarray((judges == models) & (judges != ""), dtype=bool)
+def _find_makers(variants: pd.Series) -> pd.Series:
+    return variants.map({variant: find_maker(str(variant)) for variant in variants.unique()})
 
 
 def remove_own_judges(judgements: pa.Table) -> pa.Table:
     """Return the rows of `rubric_judgements` without judgements of a model by a judge of its own maker."""
-    named = judgements.select(["judge_model", "judge_variant", "model", "model_variant"]).to_pandas()
-    return judgements.filter(pa.array(~is_same_maker(named, map_makers(named))))
+    return judgements.filter(pa.array(~is_same_maker(judgements.select(["judge_variant", "model_variant"]).to_pandas())))
 
 
-def estimate_self_preference(judgements: pd.DataFrame, get_maker: MakerOf) -> pd.DataFrame:
+def estimate_self_preference(judgements: pd.DataFrame) -> pd.DataFrame:
     """Return one row for all judges together (`judge` and `model` are `all`), then one per judge and model of one maker.
 
     Columns: `judge`, `model`, `maker`, `gamma` (units of the score; above 0: the own maker is favoured), `low`, `high` (95 %), `p`
@@ -360,7 +345,7 @@ def estimate_self_preference(judgements: pd.DataFrame, get_maker: MakerOf) -> pd
     `judgements`: see rubric_judgements; judgements without a class and items with one judge are ignored.
     """
     rows = judgements[judgements["score"].notna()].reset_index(drop=True)
-    is_own = is_same_maker(rows, get_maker)
+    is_own = is_same_maker(rows)
     score = rows["score"].to_numpy(dtype=np.float64)
     y = np.where(rows["block"].to_numpy() == SHOULD_NOT, 1 - score, score)
     item = number_groups(rows, JUDGED_UNIT)
@@ -368,15 +353,13 @@ def estimate_self_preference(judgements: pd.DataFrame, get_maker: MakerOf) -> pd
     estimates: list[dict[str, Any]] = [
         {"judge": ALL_JUDGES, "model": ALL_JUDGES, "maker": None, **_estimate(y, is_own, item, judge, prompt)}
     ]
-    pairs = (
-        rows.loc[is_own, ["judge", "model", "judge_model"]].drop_duplicates(["judge", "model"]).sort_values(["judge", "model"])
-    )
     names, models = rows["judge"].to_numpy(), rows["model"].to_numpy()
-    for pair in pairs.itertuples():
+    own_rows = rows[is_own].sort_values(["judge", "model"]).drop_duplicates(["judge", "model"])
+    for pair in own_rows.itertuples():
         is_pair = is_own & (names == pair.judge) & (models == pair.model)
         mask = ~is_own | is_pair
         estimate = _estimate(y[mask], is_pair[mask], item[mask], judge[mask], prompt[mask])
-        estimates.append({"judge": pair.judge, "model": pair.model, "maker": get_maker(str(pair.judge_model)), **estimate})
+        estimates.append({"judge": pair.judge, "model": pair.model, "maker": find_maker(pair.judge_variant), **estimate})
     table = pd.DataFrame(estimates)
     adjusted = np.concatenate([table["p"].to_numpy()[:1], holm(table["p"].to_numpy()[1:])])
     is_favoured = (adjusted < FAVOURED_AT) & (table["gamma"].to_numpy() > 0)
