@@ -169,11 +169,8 @@ def _check_header(identifier: str, parts: _Parts, log: FindingLog) -> None:
         log.add("reserved-id", Spot(HEADER_PLACE), text)
     if not parts.prompts:
         got = f"; prompts is {shorten_value(header['prompts'])}" if header.get("prompts") is not None else ""
-        log.add(
-            "no-prompts",
-            Spot(HEADER_PLACE, log.lines.find_member_line(header)),
-            f"prompts are missing{got}; write a list of them after a line ---",
-        )
+        spot = Spot(HEADER_PLACE, log.lines.find_member_line(header))
+        log.add("no-prompts", spot, f"prompts are missing{got}; write a list of them after a line ---")
     for key in _ID_KEYS:
         if header.get(key) is not None:
             text = f"the {key} {shorten_value(header[key])} is not used; the blueprint gets the name {identifier} from its path"
@@ -182,10 +179,7 @@ def _check_header(identifier: str, parts: _Parts, log: FindingLog) -> None:
     for key in ("title", "configTitle", "description"):
         if isinstance(header.get(key), (dict, list)):
             log.add_in_header(
-                "unknown-key",
-                header,
-                key,
-                f"`{key}` is {shorten_value(header[key])}, not a text, and is ignored",
+                "unknown-key", header, key, f"`{key}` is {shorten_value(header[key])}, not a text, and is ignored"
             )
     for names in (("title", "configTitle"), ("system", "systemPrompt"), _DEFINITION_KEYS):
         log.check_second_names(header, names, HEADER_PLACE)
@@ -196,12 +190,7 @@ def _read_definitions(header: Mapping[str, Any], log: FindingLog) -> Mapping[str
     if key is None:
         return {}
     if not isinstance(header[key], dict):
-        log.add_in_header(
-            "bad-header",
-            header,
-            key,
-            f"{key} is {shorten_value(header[key])}; write a mapping of names",
-        )
+        log.add_in_header("bad-header", header, key, f"{key} is {shorten_value(header[key])}; write a mapping of names")
         return {}
     definitions: Mapping[str, Any] = header[key]
     return definitions
