@@ -16,7 +16,7 @@ from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.board import list_test_blueprints, load_rubric_snapshot_order, select_latest_runs
 from dtef_pipeline.rubric.conversations import OK
 from dtef_pipeline.rubric.label_sheet import apply_human_labels, build_label_items, fill_path, select_in_force
-from dtef_pipeline.rubric.levels import RESPONSE_KEYS, number_groups, sort_unique
+from dtef_pipeline.rubric.levels import RESPONSE_KEYS, Codes, Floats, group_rows, number_groups, sort_unique
 from dtef_pipeline.rubric.scoring import ScoringPolicy, compute_coverage, compute_hybrid, compute_hybrid_at, parse_policy
 from dtef_pipeline.rubric.tables import ITEM_KEYS, RUBRIC_CORRECTED, RUBRIC_CORRECTIONS, RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, explain_missing
@@ -24,11 +24,11 @@ from dtef_pipeline.statistics.prediction_powered import HALF_WIDTH, ClusterLabel
 from dtef_pipeline.tables import convert_to_schema, convert_to_schema_or_null
 from dtef_pipeline.text.number_words import format_count
 
-Floats = npt.NDArray[np.float64]
-
 _RESPONSE = list(RESPONSE_KEYS)
 _DRAWN_KEY = ["blueprint", "prompt"]
 _IN_LATEST = "SEMI JOIN latest ON {table}.blueprint = latest.blueprint AND {table}.snapshot = latest.snapshot"
+_IN_PROMPTS = "SEMI JOIN of_prompts ON {table}.blueprint = of_prompts.blueprint AND {table}.prompt = of_prompts.prompt"
+_OF_LATEST_PROMPTS = "FROM rubric_prompts WHERE blueprint::VARCHAR IN (SELECT blueprint FROM latest)"
 _RESPONSE_COLUMNS = ", ".join(
     f"{name}::VARCHAR AS {name}" if name in ("blueprint", "snapshot") else name for name in ITEM_KEYS[:8]
 )
@@ -147,8 +147,6 @@ def _compute_hybrids(responses: pd.DataFrame, points: pd.DataFrame, policy: Scor
     return compute_hybrid_at(*hybrid, policy.beta)
 
 
-Codes = npt.NDArray[np.int64]
-
 BOARD_ROW = ("model",)
 BLUEPRINT_ROW = ("blueprint", "model")
 _OF_ONE_VARIANT = ("model_variant", "temperature", "system_index")
@@ -187,29 +185,21 @@ def compute_corrected(responses: pd.DataFrame, draws: pd.DataFrame, row: Sequenc
 
 def _compute_corrected_rows(responses: pd.DataFrame, draws: pd.DataFrame, row: Sequence[str]) -> pd.DataFrame:
     rows = responses.assign(part=parts(responses, row)).reset_index(drop=True)
-    names = list(row)
-    code = np.asarray(rows.groupby(names, sort=True, dropna=False).ngroup(), dtype=np.int64)
-    unit = np.asarray(rows.groupby(_DRAWN_KEY, sort=True).ngroup(), dtype=np.int64)
-    first = np.unique(unit, return_index=True)[1]
-    chance = (
-        rows.iloc[first][_DRAWN_KEY]
-        .merge(_combine_chances(draws), on=_DRAWN_KEY, how="left")["probability"]
-        .to_numpy(dtype=np.float64)
+    groups, units = group_rows(rows, row), group_rows(rows, _DRAWN_KEY)
+    chance = units.keys.merge(_combine_chances(draws), "left", _DRAWN_KEY)["probability"].to_numpy(dtype=np.float64)
+    has_label = np.isfinite(rows["labelled"].to_numpy(dtype=np.float64)) & np.isfinite(chance[units.code])
+    means = estimate_corrected_means(
+        _build_label_matrices(rows, units.code, groups.code, has_label, chance), half_width=HALF_WIDTH
     )
-    has_label = np.isfinite(rows["labelled"].to_numpy(dtype=np.float64)) & np.isfinite(chance[unit])
-    means = estimate_corrected_means(_build_label_matrices(rows, unit, code, has_label, chance), half_width=HALF_WIDTH)
-    labels = rows.groupby(names, sort=True, dropna=False).size().reset_index()[names]
-    judge_scores = np.asarray(np.bincount(code, rows["part"] * rows["judge_score"]), dtype=np.float64)
-    n_prompts: Codes = np.bincount(np.unique(np.stack([code, unit]), axis=1)[0])
-    return labels.assign(
-        judge_score=judge_scores,
+    return groups.keys.assign(
+        judge_score=groups.sum(rows["part"] * rows["judge_score"]),
         corrected=np.clip(means.value, 0, 1),
         corrected_low=np.clip(means.low, 0, 1),
         corrected_high=np.clip(means.high, 0, 1),
         same_prompts_low=np.clip(means.here_low, 0, 1),
         same_prompts_high=np.clip(means.here_high, 0, 1),
         power=means.tuned,
-        n_prompts=n_prompts,
+        n_prompts=np.bincount(np.unique(np.stack([groups.code, units.code]), axis=1)[0]),
         n_prompts_labelled=means.n_labelled,
         prompts_needed=means.needed,
         reason=[explain_missing(int(n), "labelled prompt") for n in means.n_labelled],
@@ -386,25 +376,22 @@ def load_label_material(
 ) -> Mapping[str, Any]:
     """Return `responses`, `criteria` and `prompts` of these runs, for `sample_labels`; `prompts` None: of all prompts."""
     connection.register("latest", runs[["blueprint", "snapshot"]])
-    semi_join = (
-        ""
+    drawn = (
+        connection.execute(f"SELECT blueprint::VARCHAR AS blueprint, prompt {_OF_LATEST_PROMPTS}").df()
         if prompts is None
-        else "SEMI JOIN of_prompts ON {table}.blueprint = of_prompts.blueprint AND {table}.prompt = of_prompts.prompt"
+        else prompts
     )
-    if prompts is not None:
-        connection.register("of_prompts", prompts[_DRAWN_KEY])
-    responses, criteria = (semi_join.format(table=table) for table in ("rubric_responses", "rubric_criteria"))
-    blueprint_filter = "WHERE blueprint::VARCHAR IN (SELECT blueprint FROM latest)"
+    connection.register("of_prompts", drawn[_DRAWN_KEY])
     return {
         "responses": connection.execute(
-            f"SELECT {_RESPONSE_COLUMNS}, text, served_model FROM rubric_responses {_IN_LATEST.format(table='rubric_responses')} {responses} "
-            "WHERE status = 'ok'"
+            f"SELECT {_RESPONSE_COLUMNS}, text, served_model FROM rubric_responses {_IN_LATEST.format(table='rubric_responses')} "
+            f"{_IN_PROMPTS.format(table='rubric_responses')} WHERE status = 'ok'"
         ).df(),
         "criteria": connection.execute(
             f"SELECT blueprint::VARCHAR AS blueprint, prompt, {_POINT_NAMES}, criterion_id, kind, text "
-            f"FROM rubric_criteria {criteria} {blueprint_filter}"
+            f"FROM rubric_criteria {_IN_PROMPTS.format(table='rubric_criteria')}"
         ).df(),
         "prompts": connection.execute(
-            f"SELECT blueprint::VARCHAR AS blueprint, prompt, weight, messages FROM rubric_prompts {blueprint_filter}"
+            f"SELECT blueprint::VARCHAR AS blueprint, prompt, weight, messages {_OF_LATEST_PROMPTS}"
         ).df(),
     }
