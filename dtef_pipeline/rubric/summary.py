@@ -25,8 +25,7 @@ from dtef_pipeline.rubric.analyst_report import (
     build_analyst_messages,
     build_analyst_report,
     build_missing_messages,
-    format_markdown,
-    format_summary_text,
+    escape_markdown,
     read_replies,
     replace_refs,
 )
@@ -234,7 +233,7 @@ def count_reply_tokens(grades: int) -> int:
 
 
 def _read(case: SummaryCase, replies: Sequence[str]) -> AnalystReply:
-    return read_replies(tuple(replies), case.ids, case.report.prompts)
+    return read_replies(replies, case.ids, case.report.prompts, case.material.names)
 
 
 def resolve_summary(case: SummaryCase, outcomes: Sequence[Response | Failure]) -> ExecutiveSummary:
@@ -278,20 +277,20 @@ def build_summary_rows(episodes: Sequence[SummaryEpisode], outcomes: Sequence[Ep
 
 
 def _make_summary_row(episode: SummaryEpisode, summary: ExecutiveSummary, outcome: EpisodeResult) -> dict[str, Any]:
-    names, reply = episode.case.material.names, summary.reply
+    reply = summary.reply
     return {
         "test_hash": episode.case.material.test_hash,
         "status": summary.status,
         "reason": summary.reason,
-        "findings": [{"kind": finding.kind, "text": format_summary_text(finding.text, names)} for finding in reply.findings],
+        "findings": [{"kind": finding.kind, "text": finding.text} for finding in reply.findings],
         "n_grades": sum(grade.score is not None for grade in reply.grades),
-        "n_dropped": sum(reply.dropped_grades.values()),
+        "n_dropped": reply.n_dropped,
         "missing": list(reply.missing_blocks),
         "share": episode.case.report.share,
         "max_tokens": episode.first.max_tokens,
         "raw": [response.text for response in outcome.responses],
         "request_keys": [settled.request_key for settled in outcome.outcomes],
-        "text": _format_summary_markdown(reply, names),
+        "text": _format_summary_markdown(reply),
         **sum_response_usage(outcome.responses),
     }
 
@@ -300,12 +299,11 @@ def _iterate_grade_rows(case: SummaryCase, summary: ExecutiveSummary) -> Iterato
     """Yield one row per model and dimension, in this order."""
     names, dimensions = case.material.names, list(DIMENSIONS)
     for grade in sorted(summary.reply.grades, key=lambda grade: (grade.model, dimensions.index(grade.dimension))):
-        reasoning = replace_refs(grade.reasoning, case.ids, case.report.prompts)
         yield {
             "model": names.get(grade.model, grade.model),
             "dimension": grade.dimension,
             "grade": grade.score,
-            "reasoning": format_summary_text(reasoning, names),
+            "reasoning": replace_refs(grade.reasoning, case.ids, case.report.prompts, names),
         }
 
 
@@ -318,9 +316,9 @@ _HEADINGS = {
 }
 
 
-def _format_summary_markdown(reply: AnalystReply, names: Mapping[str, str]) -> str | None:
+def _format_summary_markdown(reply: AnalystReply) -> str | None:
     sections = {
-        heading: [format_markdown(finding.text, names) for finding in reply.findings if finding.kind == kind]
+        heading: [escape_markdown(finding.text) for finding in reply.findings if finding.kind == kind]
         for kind, heading in _HEADINGS.items()
     }
     parts = [f"## {heading}\n\n" + "\n".join(f"- {text}" for text in texts) for heading, texts in sections.items() if texts]
