@@ -45,7 +45,7 @@ class TestBlocks:
         assert (reply.missing_blocks, reply.n_dropped) == ((), 0)
         assert [finding.kind for finding in reply.findings] == list(INSIGHT_KINDS)
         assert len(reply.grades) == 26
-        assert format_summary_text(reply.findings[0].text) == "key_finding openai/gpt-4o"
+        assert reply.findings[0].text == "key_finding openai/gpt-4o"
 
     def test_what_is_missing_is_named_by_kind_and_by_ids(self) -> None:
         reply = read_replies((whole().replace("pattern>", "hunch>").replace(grade("tone"), ""),), IDS)
@@ -69,7 +69,7 @@ class TestBlocks:
     def test_tags_are_read_in_any_case_and_thoughts_are_not(self) -> None:
         text = f"<think><strength>no</strength>{grade()}</think><Strength>yes</STRENGTH>"
         reply = read_replies((text,), IDS)
-        assert [format_summary_text(finding.text) for finding in reply.findings] == ["yes"]
+        assert [finding.text for finding in reply.findings] == ["yes"]
         assert reply.grades == ()
 
     def test_unknown_models_and_dimensions_are_dropped_and_counted(self) -> None:
