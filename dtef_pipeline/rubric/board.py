@@ -222,7 +222,7 @@ def _compute_board_intervals(
         shape = len(clusters), len(members)
         place = clusters.code * len(members) + np.searchsorted(members, rows.code[part_places])
         below, above = (
-            np.bincount(place, values[part_places], len(clusters) * len(members)).reshape(shape)
+            np.bincount(place, values[part_places], len(clusters) * len(members)).astype(np.float64).reshape(shape)
             for values in (portion, portion * hybrid)
         )
         columns["low"][members], columns["high"][members] = compute_unit_interval(estimate_ratios(above, below))

@@ -516,16 +516,15 @@ _BY_ADD = "dtef rubric run {options} {models} --max-calls 0 --from ingest"
 _BY_RUBRIC_RUN = "dtef rubric run {options} {models} --max-calls 0"
 _BY_ROLL_UP = "dtef rubric board --refresh"
 _BY_DRAW, _BY_IMPORT = "dtef export labels SHEET", "dtef import labels SHEET"
-_OF_BLUEPRINT, _OF_SNAPSHOT = ("blueprint",), ("blueprint", "snapshot")
-_OF_FILES = {
+_PARTITIONED = {
     "rubric_blueprints": RUBRIC_BLUEPRINTS,
     "rubric_prompts": RUBRIC_PROMPTS,
     "rubric_criteria": RUBRIC_CRITERIA,
+    "rubric_extractions": RUBRIC_EXTRACTIONS,
     "rubric_findings": RUBRIC_FINDINGS,
-}
-_OF_RUNS = {
     "rubric_responses": RUBRIC_RESPONSES,
     "rubric_judgements": RUBRIC_JUDGEMENTS,
+    "rubric_embeddings": RUBRIC_EMBEDDINGS,
     "rubric_similarities": RUBRIC_SIMILARITIES,
     "rubric_points": RUBRIC_POINTS,
     "rubric_scores": RUBRIC_SCORES,
@@ -534,11 +533,18 @@ _OF_RUNS = {
     "rubric_grades": RUBRIC_GRADES,
     "analyst_ids": ANALYST_IDS,
 }
+_OF_FILES = ("rubric_blueprints", "rubric_prompts", "rubric_criteria", "rubric_findings")
+_OF_ALL_SNAPSHOTS = (*_OF_FILES, "rubric_extractions", "rubric_embeddings")
 RUBRIC_TABLES: Mapping[str, TableSpec] = {
-    **{name: TableSpec(schema, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_ADD) for name, schema in _OF_FILES.items()},
-    "rubric_extractions": TableSpec(RUBRIC_EXTRACTIONS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_RUBRIC_RUN),
-    "rubric_embeddings": TableSpec(RUBRIC_EMBEDDINGS, RUBRIC_SPACE, _OF_BLUEPRINT, _BY_RUBRIC_RUN),
-    **{name: TableSpec(schema, RUBRIC_SPACE, _OF_SNAPSHOT, _BY_RUBRIC_RUN) for name, schema in _OF_RUNS.items()},
+    **{
+        name: TableSpec(
+            schema,
+            RUBRIC_SPACE,
+            ("blueprint",) if name in _OF_ALL_SNAPSHOTS else ("blueprint", "snapshot"),
+            _BY_ADD if name in _OF_FILES else _BY_RUBRIC_RUN,
+        )
+        for name, schema in _PARTITIONED.items()
+    },
     "rubric_label_draws": TableSpec(RUBRIC_LABEL_DRAWS, remake=_BY_DRAW),
     "rubric_label_items": TableSpec(RUBRIC_LABEL_ITEMS, remake=_BY_DRAW),
     "rubric_labels": TableSpec(RUBRIC_LABELS, remake=_BY_IMPORT),
