@@ -86,12 +86,12 @@ def compare_labelled_scores(
         .merge(completeness, "left", _RESPONSE)
     )
     policies = runs.merge(connection.execute(_POLICIES).df(), on=["blueprint", "snapshot"]).groupby("policy", sort=True)
-    tables = [
-        _compare_under_policy(
-            *(part[part["blueprint"].isin(blueprints)] for part in (rows, points, points_with_labels)), policy
+    tables = []
+    for policy, blueprints in policies["blueprint"]:
+        part, by_judges, by_people = (
+            table[table["blueprint"].isin(blueprints)] for table in (rows, points, points_with_labels)
         )
-        for policy, blueprints in policies["blueprint"]
-    ]
+        tables.append(_compare_under_policy(part, by_judges, by_people, str(policy)))
     return pd.concat(tables, ignore_index=True)
 
 

@@ -86,7 +86,7 @@ class RubricRows:
         """Return each blueprint's latest snapshot with a score, else its latest; blueprints without a run are left out."""
         runs = self.query_frame(_RUNS).astype("str").groupby("blueprint")["snapshot"]
         scored = select_latest_runs(self.all_scores, self.order).astype("str").itertuples(index=False, name=None)
-        return {name: among(self.order, snapshots)[-1] for name, snapshots in runs} | dict(scored)
+        return {str(name): among(self.order, snapshots)[-1] for name, snapshots in runs} | dict(scored)
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[StoredRow]:
         """Return the rows of a query with named parameters."""
