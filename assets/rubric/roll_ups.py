@@ -22,9 +22,9 @@ from dtef_pipeline.drift.subject import Row
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import FamilyBoard, Preview
 from dtef_pipeline.family.stage import Tables
-from dtef_pipeline.rubric.board import BOARD_READS
+from dtef_pipeline.rubric.board import BOARD_READS, build_comparisons_table
 from dtef_pipeline.rubric.board import rubric_board as board_of_all
-from dtef_pipeline.rubric.judge_requests import choose_judges
+from dtef_pipeline.rubric.judgements import choose_judges
 from dtef_pipeline.rubric.label_corrections import (
     CORRECTED_READS,
     build_corrected_tables,
@@ -38,7 +38,6 @@ from dtef_pipeline.rubric.rubric_roll_ups import (
     build_champions_table,
     build_validity_tables,
 )
-from dtef_pipeline.rubric.run_comparison import build_comparisons_table
 from dtef_pipeline.rubric.settings import RUBRIC_ANCHOR_SETTINGS, RUBRIC_PANEL_SECTION, RubricSettings
 from dtef_pipeline.text.number_words import format_count
 

@@ -17,12 +17,7 @@ from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Replies, Stage, Tables, make_uniqueness_check
-from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
-from dtef_pipeline.rubric.blueprint.findings import is_left_out_for
-from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, ParsedBlueprint
-from dtef_pipeline.rubric.blueprint.named_models import read_collections
-from dtef_pipeline.rubric.blueprint.reading import read_blueprint
-from dtef_pipeline.rubric.extractions import (
+from dtef_pipeline.rubric.analysts import (
     FOR_KEY_POINTS,
     ExtractionEpisode,
     add_key_points,
@@ -32,9 +27,14 @@ from dtef_pipeline.rubric.extractions import (
     make_extraction_stand_in,
     read_extraction,
 )
+from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
+from dtef_pipeline.rubric.blueprint.findings import is_left_out_for
+from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, ParsedBlueprint
+from dtef_pipeline.rubric.blueprint.named_models import read_collections
+from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from dtef_pipeline.rubric.functions import prepare_function
+from dtef_pipeline.rubric.judgements import build_point_rows
 from dtef_pipeline.rubric.label_corrections import apply_labels
-from dtef_pipeline.rubric.point_rows import build_point_rows
 from dtef_pipeline.rubric.rubric_roll_ups import remove_own_judges
 from dtef_pipeline.rubric.scoring import choose_embedder, select_texts_to_embed
 from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings

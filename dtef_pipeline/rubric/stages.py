@@ -30,6 +30,20 @@ from dtef_pipeline.judging.consensus import USUAL_SCALE, class_scale
 from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
 from dtef_pipeline.judging.judges import judge_hash
 from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
+from dtef_pipeline.rubric.analysts import (
+    NAME_LEFT,
+    OF_ANOTHER_REPORT,
+    SummaryCase,
+    SummaryEpisode,
+    are_summaries_current,
+    build_analyst_ids,
+    build_not_asked_row,
+    build_summary_material,
+    build_summary_request,
+    build_summary_rows,
+    choose_analysts,
+    prepare_case,
+)
 from dtef_pipeline.rubric.anonymise import ANALYST_IDS
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.conversations import (
@@ -40,7 +54,7 @@ from dtef_pipeline.rubric.conversations import (
     iterate_scripts,
     merge_responses,
 )
-from dtef_pipeline.rubric.judge_requests import (
+from dtef_pipeline.rubric.judgements import (
     JudgingEpisode,
     build_rubric_judgement_rows,
     choose_judges,
@@ -57,20 +71,6 @@ from dtef_pipeline.rubric.scoring import (
     score_tables,
 )
 from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
-from dtef_pipeline.rubric.summary import (
-    NAME_LEFT,
-    OF_ANOTHER_REPORT,
-    SummaryCase,
-    SummaryEpisode,
-    are_summaries_current,
-    build_analyst_ids,
-    build_not_asked_row,
-    build_summary_material,
-    build_summary_request,
-    build_summary_rows,
-    choose_analysts,
-    prepare_case,
-)
 from dtef_pipeline.rubric.tables import (
     RUBRIC_GRADES,
     RUBRIC_JUDGEMENTS,

@@ -12,8 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dtef_pipeline.rubric.board import rubric_board
-from dtef_pipeline.rubric.run_comparison import build_comparisons_table
+from dtef_pipeline.rubric.board import build_comparisons_table, rubric_board
 from dtef_pipeline.rubric.site.blueprint_pages import blueprint_pages
 from dtef_pipeline.rubric.site.family_site import RUBRIC_SITE
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows

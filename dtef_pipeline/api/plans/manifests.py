@@ -33,7 +33,7 @@ from dtef_pipeline.qa.prompt_rows import AskSettings, filter_faults
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings, select_panel_parts
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.rubric.conversations import Candidates
-from dtef_pipeline.rubric.judge_requests import choose_judges
+from dtef_pipeline.rubric.judgements import choose_judges
 from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings, select_panel_blueprints
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
@@ -151,8 +151,7 @@ class RubricPlans(FamilyPlans):
         with rejections("models"):
             candidates = Candidates(named.models, settings.models)
         # These bring pandas, which the API starts without.
-        from dtef_pipeline.rubric.extractions import choose_extracting_model
-        from dtef_pipeline.rubric.summary import choose_analysts
+        from dtef_pipeline.rubric.analysts import choose_analysts, choose_extracting_model
 
         with rejections("analysts"):
             analysts = choose_analysts(settings.analysts, named.models)
@@ -169,7 +168,7 @@ class RubricPlans(FamilyPlans):
 
         Raises UnfitManifest if no judge is named.
         """
-        from dtef_pipeline.rubric.extractions import is_to_be_judged
+        from dtef_pipeline.rubric.analysts import is_to_be_judged
 
         temperatures, judges = set[float](), dict[str, ModelSpec]()
         for key in named.keys:

@@ -24,16 +24,17 @@ from dtef_pipeline.cli.rubric import rubric_labels
 from dtef_pipeline.cli.warehouse_access import NothingToShowError
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.blueprint_run import format_criteria_count
-from dtef_pipeline.rubric.board import list_test_blueprints, load_rubric_snapshot_order
-from dtef_pipeline.rubric.rubric_boards import CHAMPIONS_BOARD, COMPARE_BOARD, LABELS_BOARD, RUBRIC_BOARDS
-from dtef_pipeline.rubric.rubric_drift import WATCHED
-from dtef_pipeline.rubric.rubric_roll_ups import DISAGREED_FROM
-from dtef_pipeline.rubric.run_comparison import (
+from dtef_pipeline.rubric.board import (
     compare_over_blueprints,
     describe_several_policies,
     describe_unlike_runs,
+    list_test_blueprints,
+    load_rubric_snapshot_order,
     select_averaged_runs,
 )
+from dtef_pipeline.rubric.rubric_boards import CHAMPIONS_BOARD, COMPARE_BOARD, LABELS_BOARD, RUBRIC_BOARDS
+from dtef_pipeline.rubric.rubric_drift import WATCHED
+from dtef_pipeline.rubric.rubric_roll_ups import DISAGREED_FROM
 from dtef_pipeline.rubric.tables import RUBRIC_CUTS
 from resources.gateway.progress import waiting
 from resources.warehouse import Warehouse

@@ -29,8 +29,8 @@ from dtef_pipeline.rubric.blueprint_run import (
     read_run,
     write_result_chunks,
 )
+from dtef_pipeline.rubric.board import compare_runs, find_moved_prompts, has_regression
 from dtef_pipeline.rubric.levels import display_id
-from dtef_pipeline.rubric.run_comparison import compare_runs, find_moved_prompts, has_regression
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.text.json_values import simplify_value

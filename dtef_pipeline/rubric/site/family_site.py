@@ -10,9 +10,8 @@ import pandas as pd
 
 from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS
-from dtef_pipeline.rubric.board import MIN_BLUEPRINTS, TEST_TAG
+from dtef_pipeline.rubric.board import MIN_BLUEPRINTS, TEST_TAG, describe_unlike_runs
 from dtef_pipeline.rubric.rubric_drift import WATCHED
-from dtef_pipeline.rubric.run_comparison import describe_unlike_runs
 from dtef_pipeline.rubric.scoring import ScoringPolicy, compute_hybrid_at
 from dtef_pipeline.rubric.site.blueprint_pages import blueprint_pages, build_blueprint_list, tag_pages
 from dtef_pipeline.rubric.site.judges import build_judges_section, judge_sections

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from assets.launch import LaunchResult
-from dtef_pipeline.rubric.summary import OF_ANOTHER_REPORT
+from dtef_pipeline.rubric.analysts import OF_ANOTHER_REPORT
 from tests.assets.rubric.reviews import FIRST, Reviews
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from dtef_pipeline.rubric.run_comparison import (
+from dtef_pipeline.rubric.board import (
     PROMPTS_THAT_MOVED,
     RUNS_COMPARED,
     compare_over_blueprints,

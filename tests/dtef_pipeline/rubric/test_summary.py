@@ -16,8 +16,7 @@ from dtef_pipeline.asking.request import Failure, Request, Response
 from dtef_pipeline.errors import ConfigError, NameLeak
 from dtef_pipeline.rubric import analyst_report
 from dtef_pipeline.rubric.analyst_report import DIMENSIONS, INSIGHT_KINDS, ReportedPrompt, ReportedResponse, SummaryMaterial
-from dtef_pipeline.rubric.anonymise import ANALYST_IDS, Participant, derive_summary_seed, draw_pseudonyms
-from dtef_pipeline.rubric.summary import (
+from dtef_pipeline.rubric.analysts import (
     SummaryCase,
     SummaryEpisode,
     build_further_summary_request,
@@ -26,6 +25,7 @@ from dtef_pipeline.rubric.summary import (
     prepare_case,
     resolve_summary,
 )
+from dtef_pipeline.rubric.anonymise import ANALYST_IDS, Participant, derive_summary_seed, draw_pseudonyms
 
 GPT, CLAUDE = "openrouter/openai/gpt-4o", "anthropic/claude-3-5-haiku"
 FOUR = tuple(Participant(model, 0.0, system) for model in (GPT, CLAUDE) for system in (0, 1))
