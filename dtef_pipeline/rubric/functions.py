@@ -97,7 +97,7 @@ _PART_TESTS: dict[str, Callable[[str, str], bool]] = {
 def prepare_wanted(search: str, argument: str, ignore_case: bool) -> SearchTarget:
     """Prepare a search target; `search`: see `_PART_TESTS`, or matches. Raises BadPattern if a pattern is invalid."""
     if search == "matches":
-        return SearchTarget(f"/{argument}/{'i' if ignore_case else ''}", compile_pattern(argument, ignore_case).has_match)
+        return SearchTarget(f"/{argument}/{'i' if ignore_case else ''}", compile_pattern(argument, ignore_case))
     test = _PART_TESTS[search]
     if not ignore_case:
         return SearchTarget(quote_shortened(argument), lambda text: test(text, argument))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
@@ -186,15 +186,11 @@ def blind_rows(rows: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
 
 
 def _collect_names(responses: pd.DataFrame) -> HiddenNames:
-    names = {
-        *_collect_known_names(responses["model"]),
-        *(_collect_known_names(responses["served_model"]) if "served_model" in responses else ()),
-    }
-    return collect_hidden_names(sorted(_collect_known_names(responses["model_variant"])), sorted(names))
-
-
-def _collect_known_names(values: Iterable[object]) -> set[str]:
-    return {str(value) for value in values if isinstance(value, str) and value}
+    variants, names, served = (
+        {value for value in responses.get(column, ()) if isinstance(value, str) and value}
+        for column in ("model_variant", "model", "served_model")
+    )
+    return collect_hidden_names(sorted(variants), sorted(names | served))
 
 
 _DRAW_DIGITS = 12

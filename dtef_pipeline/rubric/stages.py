@@ -404,24 +404,20 @@ RUBRIC_SUMMARIES_STAGE = Stage(
 )
 
 
-_VARIANTS = "(SELECT DISTINCT model, model_variant FROM rubric_responses)"
+def _make_metric(cut: str, partition: str, metric: str) -> MetricSource:
+    return MetricSource(
+        ("rubric_board", "rubric_responses"),
+        f"""
+        SELECT {partition} AS partition, model_variant AS player, 'higher' AS direction, {metric} AS metric,
+               score AS value, low, high, n_responses_scored AS n
+        FROM rubric_board JOIN (SELECT DISTINCT model, model_variant FROM rubric_responses) USING (model) WHERE cut = '{cut}'
+        """,
+    )
+
+
 _RUBRIC_METRICS = (
-    MetricSource(
-        ("rubric_board", "rubric_responses"),
-        f"""
-        SELECT 'all' AS partition, model_variant AS player, 'higher' AS direction, 'hybrid score' AS metric,
-               score AS value, low, high, n_responses_scored AS n
-        FROM rubric_board JOIN {_VARIANTS} USING (model) WHERE cut = 'overall'
-        """,
-    ),
-    MetricSource(
-        ("rubric_board", "rubric_responses"),
-        f"""
-        SELECT blueprint AS partition, model_variant AS player, 'higher' AS direction, blueprint || ': hybrid score' AS metric,
-               score AS value, low, high, n_responses_scored AS n
-        FROM rubric_board JOIN {_VARIANTS} USING (model) WHERE cut = 'blueprint'
-        """,
-    ),
+    _make_metric("overall", "'all'", "'hybrid score'"),
+    _make_metric("blueprint", "blueprint", "blueprint || ': hybrid score'"),
 )
 """Boards of rubrics know models by name: two variants of one name share their score."""
 RUBRIC_PAIRED = PairedSource(

@@ -41,7 +41,7 @@ def build_blueprint_tables(read: ParsedBlueprint, blueprint: Blueprint, path: st
         "description": blueprint.description,
         "references": list(blueprint.references),
         "models": list(blueprint.models),
-        "judges": [f"{judge.approach}={judge.model}" for judge in blueprint.judges],
+        "judges": list(blueprint.judges),
         "n_prompts": len(prompts),
         "n_criteria": len(criteria),
         "n_errors": sum(finding.level == "error" for finding in read.findings),

@@ -90,14 +90,6 @@ class PromptItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
-    """A judge that a blueprint names: a model and an approach."""
-
-    model: str
-    approach: str
-
-
-@dataclass(frozen=True, slots=True)
 class Blueprint:
     """The contents of one file."""
 
@@ -112,8 +104,8 @@ class Blueprint:
     """System prompts for every prompt; None: there is no list, each prompt has its own."""
     models: tuple[str, ...]
     """LiteLLM model strings in the order of the file, without duplicates; collections are replaced by their members."""
-    judges: tuple[Judge, ...] = ()
-    """Judges of `evaluationConfig`; none: the default judges."""
+    judges: tuple[str, ...] = ()
+    """Judges of `evaluationConfig`, as `approach=model`; none: the default judges."""
     references: tuple[str, ...] = ()
     temperatures: tuple[float, ...] = ()
     """Temperatures in the header, which apply to every prompt; none: each prompt has its own."""

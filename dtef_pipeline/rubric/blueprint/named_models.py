@@ -9,7 +9,6 @@ from typing import Any
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.blueprint.blueprint_yaml import YamlFault, read_json, read_yaml
 from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, UNKNOWN_MODEL_CODES, FindingLog, Spot, shorten_value
-from dtef_pipeline.rubric.blueprint.model import Judge
 
 Collections = Mapping[str, Sequence[str]]
 """Names of models, or of other collections, by the name of the collection."""
@@ -129,8 +128,8 @@ def read_model_name(value: Any) -> str | None:
     return value.strip() if isinstance(value, str) and ":" in value else None
 
 
-def read_judges(header: Mapping[str, Any], log: FindingLog) -> tuple[Judge, ...]:
-    """Return the judges of `evaluationConfig.llm-coverage.judges`, with models as litellm strings; none: the default judges."""
+def read_judges(header: Mapping[str, Any], log: FindingLog) -> tuple[str, ...]:
+    """Return the judges of `evaluationConfig.llm-coverage.judges` as `approach=model`, with models as litellm strings; none: the default judges."""
     settings = header.get("evaluationConfig")
     coverage = settings.get("llm-coverage") if isinstance(settings, dict) else None
     if not isinstance(coverage, dict):
@@ -148,11 +147,11 @@ def read_judges(header: Mapping[str, Any], log: FindingLog) -> tuple[Judge, ...]
     return tuple(dict.fromkeys(judge for judge in read if judge is not None))
 
 
-def _judge(value: Any, log: FindingLog, spot: Spot) -> Judge | None:
+def _judge(value: Any, log: FindingLog, spot: Spot) -> str | None:
     values = value if isinstance(value, dict) else {"model": value}
     name, approach = read_model_name(values.get("model")), values.get("approach", JUDGING_APPROACHES[0])
     if name is None or approach not in JUDGING_APPROACHES:
         choices = f"{{model: provider:model, approach: {' | '.join(JUDGING_APPROACHES)}}}"
         log.add("bad-judge", spot, f"the judge {shorten_value(value)} cannot be read; allowed: {choices}")
         return None
-    return Judge(convert_to_litellm_name(name), approach)
+    return f"{approach}={convert_to_litellm_name(name)}"

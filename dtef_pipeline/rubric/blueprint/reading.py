@@ -17,7 +17,7 @@ from dtef_pipeline.rubric.blueprint.blueprint_yaml import (
     read_yaml,
 )
 from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, FindingLog, Spot, shorten_value
-from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, Judge, ParsedBlueprint, PromptItem
+from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, ParsedBlueprint, PromptItem
 from dtef_pipeline.rubric.blueprint.named_models import Collections, read_judges, read_models
 from dtef_pipeline.rubric.blueprint.prompt_items import (
     CITATION_KEYS,
@@ -201,7 +201,7 @@ def _build_blueprint(
     header: dict[str, Any],
     items: list[PromptItem],
     models: tuple[str, ...],
-    judges: tuple[Judge, ...],
+    judges: tuple[str, ...],
     settings: SharedSettings,
 ) -> Blueprint:
     title = next((header[key] for key in ("title", "configTitle") if header.get(key)), None)
