@@ -18,7 +18,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.hidden_names import collect_hidden_names
 from dtef_pipeline.judging.judgement import EMPTY, UNREADABLE
 from dtef_pipeline.judging.judges import replace_sampling
-from dtef_pipeline.judging.prompts import JUDGE_TAGS, NOTHING_WAS_WRITTEN, AuthoredTurn, escape_tags, format_prompt
+from dtef_pipeline.judging.prompts import JUDGE_TAGS, NOTHING_WAS_WRITTEN, Turn, escape_tags, format_prompt
 from dtef_pipeline.rubric.analyst_report import (
     DIMENSIONS,
     AnalystReply,
@@ -420,7 +420,7 @@ def choose_extracting_model(named: Sequence[str], models: Models) -> ModelSpec:
     return analysts[0] if analysts[0].temperature is None else replace_sampling(analysts[0], {"temperature": 0.0})
 
 
-def build_extraction_request(turns: Sequence[AuthoredTurn], ideal: str, model: ModelSpec) -> Request:
+def build_extraction_request(turns: Sequence[Turn], ideal: str, model: ModelSpec) -> Request:
     """Return the request for the key points of an ideal answer. Tags in texts are escaped, so that each block is unique."""
     blocks = (("PROMPT", format_prompt(turns, _PART_OF_THE_IDEAL)), ("IDEAL", ideal))
     passages = [f"<{tag}>\n{escape_tags(text, _TAGS_OF_EXTRACTION)}\n</{tag}>" for tag, text in blocks]

@@ -15,7 +15,7 @@ from dtef_pipeline.asking.models import LOCAL_EMBEDDER, Models, ModelSpec, resol
 from dtef_pipeline.asking.request import Message, Request, Response
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.rubric.blueprint.model import Turn
+from dtef_pipeline.judging.prompts import Turn
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES
 from dtef_pipeline.text.plain import strip_thinking
 

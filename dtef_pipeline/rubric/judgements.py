@@ -17,8 +17,8 @@ from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.judging.consensus import CONSENSUS_COLUMNS, USUAL_SCALE, class_scale, compute_consensus
 from dtef_pipeline.judging.judgement import build_first_request, build_next_request, resolve_judgement
 from dtef_pipeline.judging.judges import JudgeConfig, default_judges, parse_judges
-from dtef_pipeline.judging.prompts import HOLISTIC, Case, list_order
-from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT, TEXT_KIND, Turn
+from dtef_pipeline.judging.prompts import HOLISTIC, Case, Turn, list_order
+from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT, TEXT_KIND
 from dtef_pipeline.rubric.conversations import OK, sum_response_usage
 from dtef_pipeline.rubric.functions import FunctionScore, ReadyFunction
 from dtef_pipeline.rubric.levels import CRITERION_KEYS, RESPONSE_KEYS

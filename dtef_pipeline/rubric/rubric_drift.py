@@ -22,9 +22,9 @@ from dtef_pipeline.drift.anchors import AnchorJudging
 from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule, query_first_times, select_answered
 from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject
 from dtef_pipeline.judging.judges import JudgeConfig
-from dtef_pipeline.judging.prompts import Case
+from dtef_pipeline.judging.prompts import Case, Turn
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT, TEXT_KIND, Turn
+from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT, TEXT_KIND
 from dtef_pipeline.rubric.board import load_rubric_snapshot_order
 from dtef_pipeline.rubric.judgements import JudgingEpisode, read_judgement
 from dtef_pipeline.rubric.label_corrections import load_board_runs, load_label_material

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dtef_pipeline.identity import digest
+from dtef_pipeline.judging.prompts import Turn
 
 SHOULD, SHOULD_NOT = "should", "should_not"
 BLOCKS = (SHOULD, SHOULD_NOT)
@@ -15,16 +16,6 @@ TEXT_KIND, FUNCTION_KIND = "text", "function"
 """A criterion in words, which judges decide, and one that is computed."""
 EXTRACTED = "extracted"
 """The source of a criterion that a model found in the ideal answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One message of a prompt."""
-
-    role: str
-    """system | user | assistant | tool."""
-    text: str | None
-    """Text of the message; None (only for the assistant): the model under test writes this turn."""
 
 
 @dataclass(frozen=True, slots=True)

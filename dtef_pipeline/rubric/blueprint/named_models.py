@@ -129,7 +129,7 @@ def read_model_name(value: Any) -> str | None:
 
 
 def read_judges(header: Mapping[str, Any], log: FindingLog) -> tuple[str, ...]:
-    """Return the judges of `evaluationConfig.llm-coverage.judges` as `approach=model`, with models as litellm strings; none: the default judges."""
+    """Return the judges of `evaluationConfig.llm-coverage.judges` as `approach=model` (litellm strings); none: the default judges."""
     settings = header.get("evaluationConfig")
     coverage = settings.get("llm-coverage") if isinstance(settings, dict) else None
     if not isinstance(coverage, dict):

@@ -9,6 +9,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
+from dtef_pipeline.judging.prompts import Turn
 from dtef_pipeline.rubric.blueprint.blueprint_yaml import YamlFault, format_js_number, format_scalar, read_yaml
 from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, FindingLog, Spot, shorten_value
 from dtef_pipeline.rubric.blueprint.model import (
@@ -18,7 +19,6 @@ from dtef_pipeline.rubric.blueprint.model import (
     TEXT_KIND,
     Criterion,
     PromptItem,
-    Turn,
     hash_prompt,
 )
 from dtef_pipeline.rubric.functions import (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.asking.models import Models, ModelSpec, load_models
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.judging.prompts import APPROACHES, Case, judge_messages
+from dtef_pipeline.judging.prompts import APPROACHES, Case, Turn, judge_messages
 from dtef_pipeline.rubric.analysts import (
     POINT_CHARACTERS,
     POINTS_AT_MOST,
@@ -24,7 +24,7 @@ from dtef_pipeline.rubric.analysts import (
     is_lacking_criteria,
     read_points,
 )
-from dtef_pipeline.rubric.blueprint.model import EXTRACTED, Turn
+from dtef_pipeline.rubric.blueprint.model import EXTRACTED
 from dtef_pipeline.rubric.blueprint.model import test_hash as hash_of_test
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 
