@@ -155,8 +155,6 @@ def _limit_per_model(rows: pd.DataFrame, limit: int | None, rng: np.random.Gener
     """Choose at most `limit` responses of each model per prompt at random."""
     if limit is None:
         return rows
-    if limit < 1:
-        raise ConfigError(f"labels: got {format_count(limit, 'response')} for each model; allowed: 1 or more")
     response = list(ITEM_KEYS[:8])
     units = rows[response].drop_duplicates().sort_values(response).reset_index(drop=True)
     units = units.iloc[rng.permutation(len(units))]
