@@ -24,7 +24,6 @@ from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.tables import ITEM_KEYS, RUBRIC_LABEL_DRAWS, RUBRIC_LABEL_ITEMS, RUBRIC_LABELS
 from dtef_pipeline.statistics.prediction_powered import compute_chances, draw_sample
 from dtef_pipeline.tables import convert_to_schema
-from dtef_pipeline.text.number_words import format_count
 
 SHEET_COLUMNS = ("item", "prompt", "text", "hidden", "criterion", "class", "reason", "author")
 """Columns of the sheet; people fill in the last three. `hidden`: the number of names left out of the text."""
