@@ -203,7 +203,7 @@ class TestReplies:
         assert set(grades["grade"].to_pylist()) == {7.5}
 
 
-GPT, CLAUDE, HAIKU = "openrouter/openai/gpt-4o", "anthropic/claude-sonnet-4", "openrouter/anthropic/claude-haiku-4.5"
+HAIKU = "openrouter/anthropic/claude-haiku-4.5"
 THREE = (Participant(GPT, 0.7, 1), Participant(GPT, 0.0, 0), Participant(CLAUDE, 0.0, 0))
 
 
