@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.tables import field
 
 CONSENSUS_COLUMNS = (
@@ -154,11 +153,5 @@ TEN_CLASSES = ClassScale(
 )
 """Upstream's finer scale, with its names and numbers, for comparison with upstream results on it."""
 CLASS_SCALES = {5: FIVE_CLASSES, 10: TEN_CLASSES}
+"""The scales by their number of classes."""
 USUAL_SCALE = FIVE_CLASSES.size
-
-
-def class_scale(size: int) -> ClassScale:
-    """Return the scale with `size` classes. Raises ConfigError if there is none."""
-    if size not in CLASS_SCALES:
-        raise ConfigError(f"scale of judges: got {size!r}; allowed: {', '.join(map(str, CLASS_SCALES))}")
-    return CLASS_SCALES[size]

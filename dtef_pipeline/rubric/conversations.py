@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER, Models, ModelSpec, resolve_known_selector, strip_settings
@@ -148,25 +148,14 @@ def merge_responses(earlier: pa.Table, new: pa.Table, conversations: Sequence[tu
     `conversations`: (prompt, place of the system prompt, conversation_hash) of the current blueprint. Rows are sorted by that order, then by
     model and draw, so that equal content gives equal bytes.
     """
-    place = {conversation: number for number, conversation in enumerate(conversations)}
-    new_keys = set(_zip_columns(new, _RESPONSE_IN_SNAPSHOT))
-    stands = [
-        key not in new_keys and conversation in place
-        for key, conversation in zip(
-            _zip_columns(earlier, _RESPONSE_IN_SNAPSHOT), _zip_columns(earlier, _CONVERSATION_KEYS), strict=True
-        )
-    ]
-    rows = pa.concat_tables([new, earlier.filter(pa.array(stands, pa.bool_()))])
-    order = rows.select(["model", "model_variant", "draw"]).append_column(
-        "place",
-        pa.array([place.get(conversation, len(place)) for conversation in _zip_columns(rows, _CONVERSATION_KEYS)], pa.int64()),
-    )
-    columns = ("place", "model", "model_variant", "draw")
-    return rows.take(pc.sort_indices(order, [(name, "ascending") for name in columns]))
-
-
-def _zip_columns(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    return zip(*(rows[name].to_pylist() for name in names), strict=True)
+    rows = pa.concat_tables([new, earlier])
+    names = list(dict.fromkeys((*_RESPONSE_IN_SNAPSHOT, *_CONVERSATION_KEYS, "model")))
+    frame = rows.select(names).to_pandas()
+    places = pd.DataFrame(conversations, columns=list(_CONVERSATION_KEYS)).drop_duplicates(ignore_index=True)
+    place = frame.merge(places.assign(place=places.index), "left", list(_CONVERSATION_KEYS))["place"]
+    stands = ~frame.duplicated(list(_RESPONSE_IN_SNAPSHOT)) & (place.notna() | (frame.index < len(new)))
+    order = frame.assign(place=place)[stands].sort_values(["place", "model", "model_variant", "draw"]).index
+    return rows.take(pa.array(order))
 
 
 CANDIDATE_TOKENS = 1_500

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import Models, resolve_known_selector
 from dtef_pipeline.asking.request import Request, Response
-from dtef_pipeline.judging.consensus import CONSENSUS_COLUMNS, USUAL_SCALE, class_scale, compute_consensus
+from dtef_pipeline.judging.consensus import CLASS_SCALES, CONSENSUS_COLUMNS, USUAL_SCALE, compute_consensus
 from dtef_pipeline.judging.judgement import build_first_request, build_next_request, resolve_judgement
 from dtef_pipeline.judging.judges import JudgeConfig, default_judges, parse_judges
 from dtef_pipeline.judging.prompts import HOLISTIC, Case, Turn, list_order
@@ -61,13 +61,12 @@ def choose_judges(
     """Return the judges of a blueprint: `options`, or else `file_judges`, or else the default judges.
 
     `options` and `file_judges`: each `APPROACH=MODEL`; a litellm string selects the model of the models file with that string, if any. `scale`:
-    number of classes to choose from. Raises ConfigError if there is no judge or the scale is unknown.
+    number of classes to choose from, 5 or 10. Raises ConfigError if there is no judge.
     """
-    classes = class_scale(scale)
     parts = [selector.partition("=") for selector in options or file_judges]
     selectors = [f"{approach}{sign}{resolve_known_selector(model, models)}" for approach, sign, model in parts]
     judges = parse_judges(selectors, models) if selectors else default_judges(models)
-    return tuple(replace(judge, scale=classes) for judge in judges)
+    return tuple(replace(judge, scale=CLASS_SCALES[scale]) for judge in judges)
 
 
 def count_judged_criteria(responses: pa.Table, criteria: pa.Table) -> int:

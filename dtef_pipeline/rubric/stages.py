@@ -26,7 +26,7 @@ from dtef_pipeline.family.stage import (
     make_uniqueness_check,
 )
 from dtef_pipeline.identity import digest
-from dtef_pipeline.judging.consensus import USUAL_SCALE, class_scale
+from dtef_pipeline.judging.consensus import CLASS_SCALES, USUAL_SCALE
 from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
 from dtef_pipeline.judging.judges import judge_hash
 from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
@@ -219,7 +219,7 @@ def _run_row(
     names = ["judge", "approach", "judge_variant", "scale"]
     judges = inputs.rows("rubric_judgements", names).group_by(names).aggregate([])
     judge_keys = set(zip(judges["approach"].to_pylist(), judges["judge_variant"].to_pylist(), strict=True))
-    scale = class_scale(pc.max(judges["scale"]).as_py() or USUAL_SCALE)  # a stage's rows are of one run, and so of one scale
+    scale = CLASS_SCALES[pc.max(judges["scale"]).as_py() or USUAL_SCALE]  # a stage's rows are of one run, and so of one scale
     has_labels = bool(pc.any(points["labelled"]).as_py())
     notes = describe_counted(has_labels=has_labels, no_own_judge=settings.no_own_judge)
     judges_hash = judge_hash(judge_keys, scale)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.judging.consensus import FIVE_CLASSES, TEN_CLASSES, class_scale
+from dtef_pipeline.judging.consensus import FIVE_CLASSES, TEN_CLASSES
 from dtef_pipeline.judging.prompts import (
     APPROACHES,
     JUDGE_TAGS,
@@ -109,10 +108,8 @@ def test_cases_that_lack_what_is_shown_are_refused() -> None:
 
 
 def test_the_numbers_of_the_classes() -> None:
-    assert list(class_scale(5).numbers.values()) == [0, 0.25, 0.5, 0.75, 1]
-    assert list(class_scale(10).numbers.values()) == [0, 0.001, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1]
-    with pytest.raises(ConfigError, match="got 7; allowed: 5, 10"):
-        class_scale(7)
+    assert list(FIVE_CLASSES.numbers.values()) == [0, 0.25, 0.5, 0.75, 1]
+    assert list(TEN_CLASSES.numbers.values()) == [0, 0.001, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1]
 
 
 PIECES = (

@@ -132,7 +132,7 @@ def runs(*rows: tuple[Sequence[str], str], policy: str = "beta=0.35") -> pd.Data
     [
         (
             [([A], "five"), ([f"{A}[scale:10]"], "ten"), ([A], "five")],
-            ["different scales", "5 classes (2 blueprints); 10 classes (1 blueprint)"],
+            ["on different scales", "5 classes (2 blueprints); 10 classes"],
         ),
         (
             [([A], "a"), ([A, B], "ab"), ([A], "a"), ([A, "no own judge"], "own")],
