@@ -24,7 +24,7 @@ from dtef_pipeline.family.record import FamilyBoard, Preview
 from dtef_pipeline.family.stage import Tables
 from dtef_pipeline.rubric.board import BOARD_READS, build_comparisons_table
 from dtef_pipeline.rubric.board import rubric_board as board_of_all
-from dtef_pipeline.rubric.judgements import choose_judges
+from dtef_pipeline.rubric.episodes import choose_judges
 from dtef_pipeline.rubric.label_corrections import (
     CORRECTED_READS,
     build_corrected_tables,

@@ -32,8 +32,8 @@ from dtef_pipeline.rubric.blueprint.findings import is_left_out_for
 from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, ParsedBlueprint
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
+from dtef_pipeline.rubric.episodes import build_point_rows
 from dtef_pipeline.rubric.functions import prepare_function
-from dtef_pipeline.rubric.judgements import build_point_rows
 from dtef_pipeline.rubric.label_corrections import apply_labels
 from dtef_pipeline.rubric.rubric_roll_ups import remove_own_judges
 from dtef_pipeline.rubric.scoring import choose_embedder, select_texts_to_embed

@@ -35,7 +35,7 @@ from dtef_pipeline.rubric.analyst_report import (
 )
 from dtef_pipeline.rubric.anonymise import Participant, Pseudonyms, derive_summary_seed, draw_pseudonyms
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED, SHOULD, TEXT_KIND, Blueprint, Criterion, PromptItem
-from dtef_pipeline.rubric.conversations import OK, sum_response_usage
+from dtef_pipeline.rubric.episodes import OK, sum_response_usage
 from dtef_pipeline.rubric.scoring import CELL_LEVEL
 from dtef_pipeline.rubric.settings import REPORT_CHARACTERS
 from dtef_pipeline.rubric.tables import RUBRIC_CELL, RUBRIC_EXTRACTIONS, RUBRIC_GRADES, RUBRIC_SUMMARIES

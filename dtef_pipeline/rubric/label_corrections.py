@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.board import list_test_blueprints, load_rubric_snapshot_order, select_latest_runs
-from dtef_pipeline.rubric.conversations import OK
+from dtef_pipeline.rubric.episodes import OK
 from dtef_pipeline.rubric.label_sheet import apply_human_labels, build_label_items, fill_path, select_in_force
 from dtef_pipeline.rubric.levels import RESPONSE_KEYS, Codes, Floats, group_rows, number_groups, sort_unique
 from dtef_pipeline.rubric.scoring import ScoringPolicy, compute_coverage, compute_hybrid, compute_hybrid_at, parse_policy

@@ -26,7 +26,7 @@ from dtef_pipeline.judging.prompts import Case, Turn
 from dtef_pipeline.keys import Keys
 from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT, TEXT_KIND
 from dtef_pipeline.rubric.board import load_rubric_snapshot_order
-from dtef_pipeline.rubric.judgements import JudgingEpisode, read_judgement
+from dtef_pipeline.rubric.episodes import JudgingEpisode, read_judgement
 from dtef_pipeline.rubric.label_corrections import load_board_runs, load_label_material
 from dtef_pipeline.rubric.label_sheet import build_label_items
 from dtef_pipeline.rubric.tables import ITEM_KEYS

@@ -21,7 +21,7 @@ from dtef_pipeline.asking.models import Models, ModelSpec, resolve_known_selecto
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT
-from dtef_pipeline.rubric.conversations import OK
+from dtef_pipeline.rubric.episodes import OK
 from dtef_pipeline.rubric.levels import (
     CELL_KEYS,
     CRITERION_KEYS,

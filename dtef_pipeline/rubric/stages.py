@@ -46,21 +46,19 @@ from dtef_pipeline.rubric.analysts import (
 )
 from dtef_pipeline.rubric.anonymise import ANALYST_IDS
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
-from dtef_pipeline.rubric.conversations import (
+from dtef_pipeline.rubric.episodes import (
     Candidates,
     Conversation,
-    build_response_rows,
-    choose_selectors,
-    iterate_scripts,
-    merge_responses,
-)
-from dtef_pipeline.rubric.judgements import (
     JudgingEpisode,
+    build_response_rows,
     build_rubric_judgement_rows,
     choose_judges,
+    choose_selectors,
     count_judged_criteria,
     iterate_judgings,
+    iterate_scripts,
     make_judgement_stand_in,
+    merge_responses,
 )
 from dtef_pipeline.rubric.scoring import (
     ScoringPolicy,

@@ -32,8 +32,7 @@ from dtef_pipeline.qa.judging.arbiter import JUDGING_OFF, Arbiter, judge_snapsho
 from dtef_pipeline.qa.prompt_rows import AskSettings, filter_faults
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings, select_panel_parts
 from dtef_pipeline.qa.tables import QA_SPACE
-from dtef_pipeline.rubric.conversations import Candidates
-from dtef_pipeline.rubric.judgements import choose_judges
+from dtef_pipeline.rubric.episodes import Candidates, choose_judges
 from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings, select_panel_blueprints
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel

@@ -26,8 +26,7 @@ from dtef_pipeline.rubric.analysts import (
     is_to_be_judged,
 )
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED
-from dtef_pipeline.rubric.conversations import Candidates, choose_selectors, list_candidate_names
-from dtef_pipeline.rubric.judgements import choose_judges
+from dtef_pipeline.rubric.episodes import Candidates, choose_judges, choose_selectors, list_candidate_names
 from dtef_pipeline.rubric.rubric_roll_ups import UNREADABLE_FROM, UNREADABLE_REASONS
 from dtef_pipeline.rubric.scoring import choose_embedder
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings

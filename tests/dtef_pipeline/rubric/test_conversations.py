@@ -15,8 +15,16 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.judging.prompts import Turn
 from dtef_pipeline.rubric.analysts import choose_analysts
-from dtef_pipeline.rubric.conversations import Candidates, Conversation, Script, build_response_rows, resolve_known_selector
-from dtef_pipeline.rubric.judgements import choose_judges, count_judged_criteria, iterate_judgings
+from dtef_pipeline.rubric.episodes import (
+    Candidates,
+    Conversation,
+    Script,
+    build_response_rows,
+    choose_judges,
+    count_judged_criteria,
+    iterate_judgings,
+    resolve_known_selector,
+)
 from dtef_pipeline.rubric.scoring import choose_embedder
 from dtef_pipeline.rubric.tables import RUBRIC_CRITERIA, RUBRIC_PROMPTS, RUBRIC_RESPONSES
 from tests.made.responses import response

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from dtef_pipeline.rubric.blueprint import patterns
 from dtef_pipeline.rubric.blueprint.model import FUNCTION_KIND
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
+from dtef_pipeline.rubric.episodes import build_point_rows
 from dtef_pipeline.rubric.functions import POINT_FUNCTIONS, FunctionScore, prepare_function
-from dtef_pipeline.rubric.judgements import build_point_rows
 from dtef_pipeline.rubric.tables import RUBRIC_CRITERIA, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES
 from tests.dtef_pipeline.rubric.example import FOLDER, example
 from tests.dtef_pipeline.rubric.scored_rows import evaluate
