@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.rubric.functions import (
-    POINT_FUNCTIONS,
-    check_argument,
-    check_patterns,
-    find_canonical_name,
-)
+from dtef_pipeline.rubric.functions import POINT_FUNCTIONS, check_argument, check_patterns, find_canonical_name
 from tests.made.shared_cases import cases_beside
 
 CASES = cases_beside(__file__)

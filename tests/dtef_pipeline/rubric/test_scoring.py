@@ -216,13 +216,7 @@ def naive(points: pd.DataFrame, policy: ScoringPolicy) -> float:
 
 
 def test_unscored_points_are_counted_and_never_0() -> None:
-    points = points_of(
-        required(None),
-        required(0.5, partial=True),
-        required(1.0),
-        required(None),
-        required(None),
-    )
+    points = points_of(required(None), required(0.5, partial=True), required(1.0), required(None), required(None))
     (row,) = compute_coverage(points).to_dict("records")
     assert (row["n_planned"], row["n_scored"], row["n_partial"], row["n_unscored"]) == (5, 2, 1, 3)
     assert row["coverage"] == pytest.approx(0.75)

@@ -58,7 +58,7 @@ def material(responses: tuple[str, ...] = SAID, prompts: int = 3) -> SummaryMate
 def response(request: Request, text: str, finish: str = "stop") -> Response:
     return Response(
         request.key, request.prompt_id, "flash", request.model.variant, 0, "base", text, finish, None, None, 1, 1, 0.0, 0.1, 1,
-        datetime(2026, 1, 1, tzinfo=UTC),
+        datetime(2026, 1, 1, tzinfo=UTC)
     )  # fmt: skip
 
 
@@ -220,7 +220,7 @@ def test_ids_follow_no_order_of_names_for_some_seed_and_each_for_some() -> None:
 
 @pytest.mark.parametrize(
     "parts",
-    [("MK_5000", "MD_9999", None, None), ("MK_9999", "MD_6000", None, None), (None, "MD_6000", "S_9", None), (None, "MD_6000", None, "T_9")],
+    [("MK_5000", "MD_9999", None, None), ("MK_9999", "MD_6000", None, None), (None, "MD_6000", "S_9", None), (None, "MD_6000", None, "T_9")]
 )  # fmt: skip
 def test_an_unknown_id_stands_for_nobody(parts: tuple[str | None, str, str | None, str | None]) -> None:
     assert draw_pseudonyms(THREE, 7).find_participant(*parts) is None
@@ -246,7 +246,7 @@ def test_the_table_names_every_id_once() -> None:
 
 variants = st.lists(
     st.builds(Participant, st.sampled_from([GPT, CLAUDE, HAIKU, "ollama/x"]), st.sampled_from([None, 0.0, 0.3]), st.sampled_from([None, 0, 2])),
-    min_size=1,
+    min_size=1
 )  # fmt: skip
 
 
