@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.levels import display_id, group_rows
@@ -21,6 +22,7 @@ from dtef_pipeline.rubric.scoring import (
     compute_similarities_to_ideal,
     weigh_prompts,
 )
+from dtef_pipeline.rubric.settings import RubricSettings
 from tests.dtef_pipeline.rubric import example
 from tests.dtef_pipeline.rubric.scored_rows import RESPONSE_ROW, points_of, required
 
@@ -328,3 +330,12 @@ def test_groups_stand_in_the_order_of_their_keys_and_a_null_is_one() -> None:
     found = group_rows(frame, ("a", "b"))
     assert found.code.tolist() == [2, 0, 1, 0]
     assert found.keys["a"].tolist() == ["x", "y", "y"]
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [{"beta": 1.01}, {"beta": float("nan")}, {"or_paths": "best"}, {"should_not_paths": "min"}, {"embedder": ""}, {"scale": 7}],
+)
+def test_settings_of_scoring_that_are_none_are_refused(choice: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=next(iter(choice))):
+        RubricSettings(**choice)
