@@ -26,8 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dtef_pipeline.rubric.board import board
-from dtef_pipeline.rubric.run_comparison import compare_runs
+from dtef_pipeline.rubric.board import board, compare_runs
 from dtef_pipeline.statistics.agreement import agreement
 
 Numbers = npt.NDArray[np.float64]

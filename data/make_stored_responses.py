@@ -26,8 +26,15 @@ from dtef_pipeline.judging.consensus import FIVE_CLASSES
 from dtef_pipeline.judging.judges import USUAL_APPROACHES
 from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
 from dtef_pipeline.rubric.blueprint.reading import make_blueprint_id, read_blueprint
-from dtef_pipeline.rubric.conversations import Candidates, Conversation, build_response_rows, iterate_scripts
-from dtef_pipeline.rubric.judge_requests import JudgingEpisode, choose_judges, iterate_judgings
+from dtef_pipeline.rubric.episodes import (
+    Candidates,
+    Conversation,
+    JudgingEpisode,
+    build_response_rows,
+    choose_judges,
+    iterate_judgings,
+    iterate_scripts,
+)
 from resources.responses.files import export_responses
 from resources.responses.store import ResponseStore
 

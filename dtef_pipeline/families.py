@@ -16,10 +16,9 @@ from dtef_pipeline.preference.score_columns import PREFERENCE_TABLES
 from dtef_pipeline.qa.prompt_rows import QA_PAIRED
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings
 from dtef_pipeline.qa.tables import QA_CALL_TABLES, QA_SPACE, QA_TABLES
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CALL_TABLES, RUBRIC_TABLES
 from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
 from dtef_pipeline.rubric.stages import RUBRIC_PAIRED
-from dtef_pipeline.rubric.tables import RUBRIC_SPACE
+from dtef_pipeline.rubric.tables import RUBRIC_CALL_TABLES, RUBRIC_SPACE, RUBRIC_TABLES
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.settings import SURVEY_STAGE_SETTINGS, SurveySettings

@@ -23,10 +23,10 @@ from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import FamilyBoard, Preview
 from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.family.stage import Tables
-from dtef_pipeline.rubric.board import BOARD_READS
+from dtef_pipeline.rubric.board import BOARD_READS, build_comparisons_table
 from dtef_pipeline.rubric.board import rubric_board as board_of_all
-from dtef_pipeline.rubric.judge_requests import choose_judges
-from dtef_pipeline.rubric.labels.label_corrections import (
+from dtef_pipeline.rubric.episodes import choose_judges
+from dtef_pipeline.rubric.label_corrections import (
     CORRECTED_READS,
     build_corrected_tables,
 )
@@ -39,7 +39,6 @@ from dtef_pipeline.rubric.rubric_roll_ups import (
     build_champions_table,
     build_validity_tables,
 )
-from dtef_pipeline.rubric.run_comparison import build_comparisons_table
 from dtef_pipeline.rubric.settings import (
     RUBRIC_ANCHOR_SETTINGS,
     RUBRIC_PANEL_SECTION,

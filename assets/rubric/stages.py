@@ -17,24 +17,7 @@ from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.errors import DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.stage import Check, EpisodePlan, Inputs, Replies, Stage, Tables, make_uniqueness_check
-from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
-from dtef_pipeline.rubric.blueprint.findings import is_left_out_for
-from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, ParsedBlueprint
-from dtef_pipeline.rubric.blueprint.named_models import read_collections
-from dtef_pipeline.rubric.blueprint.reading import read_blueprint
-from dtef_pipeline.rubric.functions import prepare_function
-from dtef_pipeline.rubric.labels.label_corrections import apply_labels
-from dtef_pipeline.rubric.point_rows import build_point_rows
-from dtef_pipeline.rubric.score_rows import choose_embedder, select_texts_to_embed
-from dtef_pipeline.rubric.self_preference import remove_own_judges
-from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
-from dtef_pipeline.rubric.stages import (
-    RUBRIC_JUDGEMENTS_STAGE,
-    RUBRIC_RESPONSES_STAGE,
-    RUBRIC_SCORES_STAGE,
-    RUBRIC_SUMMARIES_STAGE,
-)
-from dtef_pipeline.rubric.summaries.extractions import (
+from dtef_pipeline.rubric.analysts import (
     FOR_KEY_POINTS,
     ExtractionEpisode,
     add_key_points,
@@ -43,6 +26,23 @@ from dtef_pipeline.rubric.summaries.extractions import (
     list_extractings,
     make_extraction_stand_in,
     read_extraction,
+)
+from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
+from dtef_pipeline.rubric.blueprint.findings import is_left_out_for
+from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, ParsedBlueprint
+from dtef_pipeline.rubric.blueprint.named_models import read_collections
+from dtef_pipeline.rubric.blueprint.reading import read_blueprint
+from dtef_pipeline.rubric.episodes import build_point_rows
+from dtef_pipeline.rubric.functions import prepare_function
+from dtef_pipeline.rubric.label_corrections import apply_labels
+from dtef_pipeline.rubric.rubric_roll_ups import remove_own_judges
+from dtef_pipeline.rubric.scoring import choose_embedder, select_texts_to_embed
+from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
+from dtef_pipeline.rubric.stages import (
+    RUBRIC_JUDGEMENTS_STAGE,
+    RUBRIC_RESPONSES_STAGE,
+    RUBRIC_SCORES_STAGE,
+    RUBRIC_SUMMARIES_STAGE,
 )
 from dtef_pipeline.rubric.tables import RUBRIC_EMBEDDINGS, RUBRIC_EXTRACTIONS, RUBRIC_POINT, RUBRIC_RESPONSE, RUBRIC_SPACE
 from dtef_pipeline.text.number_words import format_count

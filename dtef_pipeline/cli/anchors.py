@@ -30,7 +30,7 @@ from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.judging.arbiter import JUDGING_OFF
 from dtef_pipeline.qa.settings import QA_PANEL_SECTION, QaSettings
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
-from dtef_pipeline.rubric.judge_requests import choose_judges
+from dtef_pipeline.rubric.episodes import choose_judges
 from dtef_pipeline.rubric.rubric_drift import NOTHING_TO_JUDGE_AGAIN
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
 from dtef_pipeline.text.number_words import format_count

@@ -12,34 +12,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.tables import field
 
 CONSENSUS_COLUMNS = (
-    field(
-        "score",
-        pa.float64(),
-        "Score of the point, 0-1: higher is better; the mean of the judges that answered, inverted where the criterion is unwanted",
-    ),
-    field(
-        "low",
-        pa.float64(),
-        "Score if every missing draw of every judge were the worst, 0-1; equal to the score where none is missing",
-    ),
-    field(
-        "high",
-        pa.float64(),
-        "Score if every missing draw of every judge were the best, 0-1; equal to the score where none is missing",
-    ),
+    field("score", pa.float64(), "Score of the point, 0-1: higher is better; the mean of the answers, inverted where unwanted"),
+    field("low", pa.float64(), "Score if every missing draw of every judge were the worst, 0-1; the score if none is missing"),
+    field("high", pa.float64(), "Score if every missing draw of every judge were the best, 0-1; the score if none is missing"),
     field("n_judges", pa.int64(), "Judges that were to judge"),
     field("n_answered", pa.int64(), "Judges with a class that could be read, in one of their draws at least"),
-    field(
-        "partial",
-        pa.bool_(),
-        "Flag: true where there is a score although a draw of a judge is missing, also of one that answered in another draw",
-    ),
+    field("partial", pa.bool_(), "Flag: true where there is a score although a draw of a judge is missing"),
     field("inverted", pa.bool_(), "Flag: true where the criterion is unwanted, so that the score is 1 minus the mean"),
     field("reason", pa.string(), "Reasons why there is no score; null: there is one"),
 )
@@ -60,8 +42,8 @@ def compute_consensus(judgements: pa.Table, keys: Sequence[str]) -> pa.Table:
             class), `reason` (null: there is a score) and `inverted` (whether the criterion is unwanted, one value per point).
         keys: the columns that identify points; null is a value like any other.
     """
-    point, first = _group_by_code(_encode_rows(judgements, keys))
-    vote, first_vote = _group_by_code(_encode_rows(judgements, ["judge"], point))
+    point, first = _number_groups(judgements, keys)
+    vote, first_vote = _number_groups(judgements, [*keys, "judge"])
     points, vote_points = len(first), point[first_vote]
     score = judgements["score"].to_numpy().astype(float)
     minima, best = (_mean_by_group(np.nan_to_num(score, nan=missing), vote, len(first_vote)) for missing in (0.0, 1.0))
@@ -86,27 +68,11 @@ def compute_consensus(judgements: pa.Table, keys: Sequence[str]) -> pa.Table:
     return rows
 
 
-def _encode_rows(rows: pa.Table, names: Sequence[str], code: _Places | None = None) -> _Places:
-    """Return a number for each row, equal if the columns (and `code`, if given) are equal."""
-    code = np.zeros(len(rows), dtype=np.int64) if code is None else code
-    size = int(code.max(initial=0)) + 1
-    for name in names:
-        encoding = pc.dictionary_encode(rows[name].combine_chunks(), null_encoding="encode")
-        many = max(len(encoding.dictionary), 1)
-        if size * many > np.iinfo(np.int64).max // 2:
-            code = np.unique(code, return_inverse=True)[1].astype(np.int64)
-            size = len(rows)
-        code, size = code * many + encoding.indices.to_numpy(zero_copy_only=False).astype(np.int64), size * many
-    return code
-
-
-def _group_by_code(code: _Places) -> tuple[_Places, _Places]:
+def _number_groups(rows: pa.Table, names: Sequence[str]) -> tuple[_Places, _Places]:
     """Return the number of each row's group, and the first row of each group. Groups are numbered by their first row."""
-    _, first, group = np.unique(code, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[group], first[order].astype(np.int64)
+    groups = rows.select(list(names)).to_pandas().groupby(list(names), dropna=False, sort=False)
+    number = groups.ngroup().to_numpy(dtype=np.int64)
+    return number, np.unique(number, return_index=True)[1].astype(np.int64)
 
 
 def _mean_by_group(values: _Floats, group: _Places, groups: int) -> _Floats:
@@ -187,11 +153,5 @@ TEN_CLASSES = ClassScale(
 )
 """Upstream's finer scale, with its names and numbers, for comparison with upstream results on it."""
 CLASS_SCALES = {5: FIVE_CLASSES, 10: TEN_CLASSES}
+"""The scales by their number of classes."""
 USUAL_SCALE = FIVE_CLASSES.size
-
-
-def class_scale(size: int) -> ClassScale:
-    """Return the scale with `size` classes. Raises ConfigError if there is none."""
-    if size not in CLASS_SCALES:
-        raise ConfigError(f"scale of judges: got {size!r}; allowed: {', '.join(map(str, CLASS_SCALES))}")
-    return CLASS_SCALES[size]

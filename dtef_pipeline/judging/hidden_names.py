@@ -323,6 +323,7 @@ _DECIMAL_JOINT = r"[\s_.-]{1,8}"
 _FURTHER_DECIMALS = r"(?:\.\d{1,6}){0,3}"
 """Decimals after a name that ends in a number: GPT-4.1 is hidden completely if GPT-4 is."""
 _PIECES = re.compile(r"[^\W\d_]+|\d+|[\s_-]+|.", re.DOTALL)
+_OUTER_JOINTS = re.compile(r"\A[\s_-]+|[\s_-]+\Z")
 _LETTERS_BEFORE_DIGITS = 3
 """Minimum number of letters before a number that may be separated from them: gpt4, but not x4, which occurs in formulas."""
 _TIED_VERSION_OF_FAMILY = r"[_-]?v?\d{1,6}(?:\.\d{1,6}){0,3}[a-z]?"
@@ -330,11 +331,7 @@ _TIED_VERSION_OF_FAMILY = r"[_-]?v?\d{1,6}(?:\.\d{1,6}){0,3}[a-z]?"
 
 def compile_name(name: str) -> Name | None:
     """Compile a name as whole words; return None if it looks like ordinary text: fewer than two letters or digits, or only digits."""
-    pieces = _PIECES.findall(fold_text(name)[0].strip())
-    while pieces and _is_joint(pieces[0]):
-        del pieces[0]
-    while pieces and _is_joint(pieces[-1]):
-        del pieces[-1]
+    pieces = _PIECES.findall(_OUTER_JOINTS.sub("", fold_text(name)[0]))
     letters = "".join(piece for piece in pieces if piece.isalnum())
     if letters.isdigit() or len(letters) < (2 if letters.isascii() else 1):
         return None
@@ -554,17 +551,8 @@ def list_names_of_model(name: str, variant: str) -> tuple[str, ...]:
 
     Further names of the maker and its models are added when texts are blinded (`build_blinding`).
     """
-    return tuple(sorted(set(_iterate_names_of_model(name, variant))))
-
-
-def _iterate_names_of_model(name: str, variant: str) -> Iterator[str]:
     string = variant.partition("[")[0]
-    yield from (spelling for spelling in (name, variant, string) if spelling)
-    last = string.rpartition("/")[2]
-    if len(last) >= _SHORTEST_PART:
-        yield last
-    maker = find_maker(string)
-    if maker is not None:
-        yield maker
-    if maker is not None and (record := get_known_maker(maker)) is not None:
-        yield from record.product_names
+    last, maker = string.rpartition("/")[2], find_maker(string) or ""
+    record = get_known_maker(maker)
+    names = {name, variant, string, maker, *(record.product_names if record else ())}
+    return tuple(sorted({*filter(None, names), *((last,) if len(last) >= _SHORTEST_PART else ())}))

@@ -12,12 +12,13 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.consensus import FIVE_CLASSES, ClassScale
 from dtef_pipeline.judging.prompts import APPROACHES, PROMPT_AWARE, STANDARD, hash_template
-from dtef_pipeline.judging.replies import REPLY_CONTRACT
 
 JUDGES = "judges"
 """The collection of default judge models."""
 JUDGE_SETTINGS: Mapping[str, float] = {"temperature": 0.0, "max_tokens": 2048}
 """Default sampling of a judge. The temperature is not sent to a model whose entry sets `temperature: null`."""
+REPLY_CONTRACT = 2
+"""Version of the form of replies and of the rules that read them. Other rules could read another class from a stored reply."""
 USUAL_APPROACHES = (STANDARD, PROMPT_AWARE)
 
 

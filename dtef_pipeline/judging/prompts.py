@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
 
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.identity import digest
@@ -86,16 +85,14 @@ _JUDGE_CORRECTION = (
 )
 
 
-class AuthoredTurn(Protocol):
-    """One turn of a prompt, in a blueprint or a request."""
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of a prompt."""
 
-    @property
-    def role(self) -> str:
-        """system | user | assistant | tool."""
-
-    @property
-    def text(self) -> str | None:
-        """The text, or None if the judged model wrote this turn."""
+    role: str
+    """system | user | assistant | tool."""
+    text: str | None
+    """Text of the message; None (only for the assistant): the model under test writes this turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +102,8 @@ class Case:
     text: str
     """The model's complete text."""
     criterion: str
-    turns: tuple[AuthoredTurn, ...] = ()
-    """The prompt: all turns up to the last one that the model did not write. Turns must be hashable."""
+    turns: tuple[Turn, ...] = ()
+    """The prompt: all turns up to the last one that the model did not write."""
     criteria: tuple[str, ...] = ()
     """All criteria in words for the text, including this one, in any order."""
 
@@ -150,19 +147,13 @@ def list_order(criterion: str, criteria: tuple[str, ...]) -> tuple[int, ...]:
 @lru_cache(maxsize=64)
 def hash_template(approach: str, scale: ClassScale = FIVE_CLASSES) -> str:
     """Return the hash of everything an approach says besides the material: its messages, correction included, for a made-up case."""
-    turns = (Message("system", "s"), Message("user", "u"), _Gap(), Message("user", "v"))
+    turns = (Turn("system", "s"), Turn("user", "u"), Turn("assistant", None), Turn("user", "v"))
     messages = [
         *judge_messages(approach, Case("t", "c", turns, ("c", "d")), scale),
         *judge_messages(approach, Case("t", "c", turns[1:2], ("c",)), scale),
     ]
     conversation = build_correction(messages, "", scale)
     return digest("judge template", [[message.role, message.text] for message in conversation])
-
-
-@dataclass(frozen=True, slots=True)
-class _Gap:
-    role: str = "assistant"
-    text: None = None
 
 
 @lru_cache(maxsize=64)
@@ -188,11 +179,11 @@ def _list_block(criterion: str, criteria: tuple[str, ...]) -> str:
 
 
 @lru_cache(maxsize=256)
-def _prompt_block(turns: tuple[AuthoredTurn, ...]) -> str:
+def _prompt_block(turns: tuple[Turn, ...]) -> str:
     return wrap_in_tags("PROMPT", format_prompt(turns))
 
 
-def format_prompt(turns: Sequence[AuthoredTurn], gap: str = WRITTEN_BY_THE_MODEL) -> str:
+def format_prompt(turns: Sequence[Turn], gap: str = WRITTEN_BY_THE_MODEL) -> str:
     """Return the text of a single turn, or every turn with its role. System prompts are omitted, because the user did not write them.
 
     `gap` replaces a turn that nobody wrote beforehand. Raises ValueError if there are only system prompts.
@@ -202,5 +193,5 @@ def format_prompt(turns: Sequence[AuthoredTurn], gap: str = WRITTEN_BY_THE_MODEL
         raise ValueError("a judge that is shown the prompt needs its turns; got only system prompts")
     if len(shown_turns) == 1 and shown_turns[0].text is not None:
         return shown_turns[0].text
-    last = [_Gap()] if shown_turns[-1].role == "user" else []
+    last = [Turn("assistant", None)] if shown_turns[-1].role == "user" else []
     return "\n\n".join(f"[{turn.role}]\n{gap if turn.text is None else turn.text}" for turn in (*shown_turns, *last))

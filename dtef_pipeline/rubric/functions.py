@@ -1,4 +1,4 @@
-"""Point functions: criteria that are computed from the text of a response, without a judge."""
+"""The point functions: their names, spellings and arguments, and the criteria that they compute from a response without a judge."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from dtef_pipeline.rubric.blueprint.function_names import EXTERNAL_FUNCTIONS, check_argument
 from dtef_pipeline.rubric.blueprint.patterns import (
     LONGEST_SEARCH,
     WHITE_SPACE,
@@ -19,23 +18,11 @@ from dtef_pipeline.rubric.blueprint.patterns import (
     SearchTooLong,
     compile_pattern,
     count_words,
+    pattern_fault,
 )
 from dtef_pipeline.text.extras import describe_installation
 from dtef_pipeline.text.number_words import format_count
 
-UNKNOWN_FUNCTION = "unknown function"
-BAD_ARGUMENTS = "bad arguments"
-BAD_PATTERN = "bad pattern"
-PATTERN_TIMEOUT = "pattern timeout"
-EXTERNAL_SERVICE = "external service"
-NESTED_TOO_DEEP = "nested too deep"
-NO_SCRIPT_ENGINE = "no script engine"
-SCRIPT_ERROR = "script error"
-SCRIPT_TIMEOUT = "script timeout"
-SCRIPT_MEMORY = "script memory"
-SCRIPT_ENGINE_STOPPED = "script engine stopped"
-FUNCTION_FAILED = "function failed"
-"""A function of another package raised an error or returned something that is not a score."""
 _SHOWN_LENGTH = 60
 
 
@@ -48,7 +35,7 @@ class FunctionScore:
     explanation: str
     """What was found, in words."""
     reason: str | None = None
-    """Why it is unscored: one of the reasons of this module, to count by; None: it is scored."""
+    """Why it is unscored, in a few fixed words to count by, such as `bad pattern`; None: it is scored."""
 
     @property
     def complement(self) -> FunctionScore:
@@ -57,7 +44,7 @@ class FunctionScore:
 
 
 def make_unscored(reason: str, explanation: str) -> FunctionScore:
-    """Return no score, for a reason of this module."""
+    """Return no score, for a reason of `FunctionScore`."""
     return FunctionScore(None, explanation, reason)
 
 
@@ -110,7 +97,7 @@ _PART_TESTS: dict[str, Callable[[str, str], bool]] = {
 def prepare_wanted(search: str, argument: str, ignore_case: bool) -> SearchTarget:
     """Prepare a search target; `search`: see `_PART_TESTS`, or matches. Raises BadPattern if a pattern is invalid."""
     if search == "matches":
-        return SearchTarget(f"/{argument}/{'i' if ignore_case else ''}", compile_pattern(argument, ignore_case).has_match)
+        return SearchTarget(f"/{argument}/{'i' if ignore_case else ''}", compile_pattern(argument, ignore_case))
     test = _PART_TESTS[search]
     if not ignore_case:
         return SearchTarget(quote_shortened(argument), lambda text: test(text, argument))
@@ -118,16 +105,20 @@ def prepare_wanted(search: str, argument: str, ignore_case: bool) -> SearchTarge
     return SearchTarget(quote_shortened(argument), lambda text: test(lower_text(text), small))
 
 
-def prepare_search(search: str, family: str, argument: Any, ignore_case: bool) -> ScoreText:
-    """Prepare the criterion of a search with a valid argument. `family`: `one`, `any_of`, `all_of` or `at_least_n_of`."""
-    n, texts = argument if family == "at_least_n_of" else (0, [argument] if family == "one" else argument)
+def _list_searched(form: str, argument: Any) -> list[str]:
+    return [argument] if form == "one" else list(argument[1] if form == "at_least_n_of" else argument)
+
+
+def prepare_search(search: str, form: str, ignore_case: bool, argument: Any) -> ScoreText:
+    """Prepare the criterion of a search with a valid argument. `form`: `one`, `any_of`, `all_of` or `at_least_n_of`."""
     try:
-        parts = [prepare_wanted(search, text, ignore_case) for text in texts]
+        parts = [prepare_wanted(search, text, ignore_case) for text in _list_searched(form, argument)]
     except BadPattern as fault:
-        return make_constant(make_unscored(BAD_PATTERN, str(fault)))
-    ready = {"one": _require_one, "any_of": _require_any, "all_of": _require_all}.get(
-        family, functools.partial(_require_at_least, n)
-    )(parts)
+        return make_constant(make_unscored("bad pattern", str(fault)))
+    if form == "at_least_n_of":
+        ready = _require_at_least(argument[0], parts)
+    else:
+        ready = {"one": _require_one, "any_of": _require_any, "all_of": _require_all}[form](parts)
     return _limit_time(ready) if search == "matches" else ready
 
 
@@ -141,7 +132,7 @@ def _limit_time(ready: ScoreText) -> ScoreText:
         try:
             return ready(text)
         except SearchTooLong:
-            return make_unscored(PATTERN_TIMEOUT, f"the search took longer than {LONGEST_SEARCH:g} s")
+            return make_unscored("pattern timeout", f"the search took longer than {LONGEST_SEARCH:g} s")
 
     return score
 
@@ -212,7 +203,7 @@ def score_json(text: str) -> FunctionScore:
     try:
         value = read_json(text)
     except RecursionError:
-        return make_unscored(NESTED_TOO_DEEP, "brackets are nested too deeply")
+        return make_unscored("nested too deep", "brackets are nested too deeply")
     except ValueError as fault:
         return FunctionScore(0.0, f"no JSON: {fault}")
     is_whole = isinstance(value, (dict, list))
@@ -273,6 +264,11 @@ def prepare_tool_call_count(argument: Any) -> ScoreText:
     return _score_calls(lambda calls: minimum <= sum(not name or call.name == name for call in calls) <= maximum)
 
 
+def prepare_tool_called(name: Any) -> ScoreText:
+    """Prepare a criterion: 1 if the tool of this name is called."""
+    return _score_calls(lambda calls: any(call.name == name for call in calls))
+
+
 def prepare_tool_call_order(argument: Any) -> ScoreText:
     """Prepare a criterion: 1 if the tools of these names are called in this order; others may be called between them."""
 
@@ -320,7 +316,7 @@ def is_including(value: Any, target: Any, ignores_blanks: bool = False) -> bool:
     return isinstance(value, bool) == isinstance(target, bool) and bool(value == target)
 
 
-_FAULTS = {"timeout": SCRIPT_TIMEOUT, "memory": SCRIPT_MEMORY, "stopped": SCRIPT_ENGINE_STOPPED, "error": SCRIPT_ERROR}
+_FAULTS = {"timeout": "script timeout", "memory": "script memory", "stopped": "script engine stopped"}
 _HOW_TO_INSTALL = f"the engine that runs scripts is not installed; {describe_installation('js')}"
 
 
@@ -339,7 +335,7 @@ class ScriptHost(Protocol):
 def score_by_script(script: str, text: str, engine: ScriptHost | None, context: Mapping[str, Any] | None) -> FunctionScore:
     """Score a response by a script, which gets it as `r`; `context` has `messages` and `modelId`."""
     if engine is None:
-        return make_unscored(NO_SCRIPT_ENGINE, _HOW_TO_INSTALL)
+        return make_unscored("no script engine", _HOW_TO_INSTALL)
     script_context = {"messages": [], "modelId": None} | dict(context or {})
     return _score_outcome(engine.run(script, {"r": text, "response": text, "context": script_context}))
 
@@ -351,7 +347,7 @@ def call_script_score(argument: Mapping[str, Any], text: str, engine: ScriptHost
     """
     calls = [call for call in find_tool_calls(text) if call.name == argument["name"] and call.arguments is not None]
     if engine is None:
-        return make_unscored(NO_SCRIPT_ENGINE, _HOW_TO_INSTALL)
+        return make_unscored("no script engine", _HOW_TO_INSTALL)
     scores = []
     for call in calls:
         scores.append(_score_outcome(engine.run(f"!!({argument['where']}\n)", {"args": call.arguments})))
@@ -364,12 +360,12 @@ def call_script_score(argument: Mapping[str, Any], text: str, engine: ScriptHost
 def _score_outcome(outcome: Mapping[str, Any]) -> FunctionScore:
     """Return the score of a script's outcome: 1 for true, a number clipped to 0-1, 0 for nothing; all else is unscored."""
     if "fault" in outcome:
-        return make_unscored(_FAULTS.get(str(outcome["fault"]), SCRIPT_ERROR), str(outcome.get("text", "")))
+        return make_unscored(_FAULTS.get(str(outcome["fault"]), "script error"), str(outcome.get("text", "")))
     if outcome.get("type") != "score":
         return _score_outcome_value(outcome, None)
     inner, explain = outcome.get("score"), outcome.get("explain")
     if not isinstance(inner, Mapping) or inner.get("type") not in ("boolean", "number"):
-        return make_unscored(SCRIPT_ERROR, "its `score` is not a number, true or false")
+        return make_unscored("script error", "its `score` is not a number, true or false")
     return _score_outcome_value(inner, explain if isinstance(explain, str) else None)
 
 
@@ -385,7 +381,7 @@ def _score_outcome_value(outcome: Mapping[str, Any], explain: str | None) -> Fun
         number = math.nan
     if math.isnan(number):
         return make_unscored(
-            SCRIPT_ERROR,
+            "script error",
             f"the script returned {'NaN' if kind == 'number' else f'a value of type {kind}'}, which is not a score",
         )
     return FunctionScore(min(1.0, max(0.0, number)), explain or f"the script returned {value}")
@@ -398,27 +394,153 @@ AddedFunction = Callable[[str, Any, ScriptContext], float | bool | FunctionScore
 ReadyFunction = Callable[[str, ScriptContext | None], FunctionScore]
 """A criterion that is ready: given a response and its context, the score."""
 
-_LIST_FORMS = {"contains": ("one", "any_of", "all_of", "at_least_n_of"), "matches": ("one", "all_of", "at_least_n_of")}
-_SEARCH_FUNCTIONS = {
-    f"{case}{search}{'' if family == 'one' else f'_{family}'}": functools.partial(
-        prepare_search, search, family, ignore_case=bool(case)
+
+class PointFunction(NamedTuple):
+    """A point function: the form of its argument, and how a criterion is made from one."""
+
+    argument: str
+    """Description, as in the table of functions."""
+    is_sound: Callable[[Any], bool]
+    """Whether an argument has this form."""
+    prepare: Callable[[Any], ScoreText] | None = None
+    """Prepares a criterion from a sound argument; None: this needs a script engine or an external service."""
+    takes_text: bool = False
+    """Whether the argument is one text."""
+    patterns: Callable[[Any], Sequence[str]] = lambda value: ()
+    """The patterns in a sound argument."""
+    ignores_case: bool = False
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_n_of(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and _is_number(value[0]) and _is_texts(value[1])
+
+
+def _is_range(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)) and 0 <= value[0] <= value[1]
+
+
+def _is_call_range(value: Any) -> bool:
+    if not isinstance(value, list) or len(value) not in (2, 3):
+        return False
+    return _is_range(value[:2]) and (len(value) == 2 or value[2] is None or isinstance(value[2], str))
+
+
+def _is_calls_match(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str) or not value["name"]:
+        return False
+    spaces = value.get("normalizeWhitespace", False)
+    has_known_keys = value.keys() <= {"name", "where", "normalizeWhitespace"}
+    return has_known_keys and isinstance(spaces, bool) and isinstance(value.get("where"), (dict, list, str))
+
+
+def _is_some_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+_ARGUMENTS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+    "one": ("a {}", _is_text),
+    "any_of": ("a list of {}s", _is_texts),
+    "all_of": ("a list of {}s", _is_texts),
+    "at_least_n_of": ("[a number, a list of {}s]", _is_n_of),
+}
+"""By form of a search, its argument."""
+_SEARCHES: Mapping[str, Sequence[str]] = {
+    "contains": tuple(_ARGUMENTS),
+    "contains_word": ("one",),
+    "starts_with": ("one",),
+    "ends_with": ("one",),
+    "matches": ("one", "all_of", "at_least_n_of"),
+}
+"""Functions that search the response, with their forms; each has a case-insensitive form, with `i` before its name."""
+
+
+def _define_search(search: str, form: str, ignore_case: bool) -> PointFunction:
+    argument, is_sound = _ARGUMENTS[form]
+    is_pattern = search == "matches"
+    return PointFunction(
+        argument.format("pattern" if is_pattern else "text"),
+        is_sound,
+        functools.partial(prepare_search, search, form, ignore_case),
+        takes_text=form == "one",
+        patterns=functools.partial(_list_searched, form) if is_pattern else lambda value: (),
+        ignores_case=ignore_case,
     )
-    for search in ("contains", "contains_word", "starts_with", "ends_with", "matches")
-    for family in _LIST_FORMS.get(search, ("one",))
-    for case in ("", "i")
+
+
+_POSITIVE: Mapping[str, PointFunction] = {
+    **{
+        f"{case}{search}{'' if form == 'one' else f'_{form}'}": _define_search(search, form, bool(case))
+        for search, forms in _SEARCHES.items()
+        for form in forms
+        for case in ("", "i")
+    },
+    "word_count_between": PointFunction("[least, most], 0 <= least <= most", _is_range, prepare_words_between),
+    "is_json": PointFunction("true, or nothing", lambda value: value is None or value is True, lambda _: score_json),
+    "tool_called": PointFunction("the name of a tool", _is_some_text, prepare_tool_called, takes_text=True),
+    "tool_call_count_between": PointFunction(
+        "[least, most] or [least, most, name of a tool]", _is_call_range, prepare_tool_call_count
+    ),
+    "tool_call_order": PointFunction("a list of names of tools", _is_texts, prepare_tool_call_order),
+    "tool_args_match": PointFunction(
+        "{name: tool, where: {argument: value}, normalizeWhitespace: false}", _is_calls_match, prepare_tool_args_match
+    ),
 }
-_FURTHER_FUNCTIONS: dict[str, Callable[[Any], ScoreText]] = {
-    "word_count_between": prepare_words_between,
-    "is_json": lambda argument: score_json,
-    "tool_called": lambda name: _score_calls(lambda calls: any(call.name == name for call in calls)),
-    "tool_call_count_between": prepare_tool_call_count,
-    "tool_call_order": prepare_tool_call_order,
-    "tool_args_match": prepare_tool_args_match,
+EXTERNAL_FUNCTIONS = ("call", "factcheck")
+"""Functions that need an external service, which is not supported: their criteria stay unscored."""
+REFERENCE_FUNCTION = "ref"
+"""Not a function, but a reference to a definition in the header."""
+POINT_FUNCTIONS: Mapping[str, PointFunction] = {
+    **_POSITIVE,
+    **{f"not_{name}": function for name, function in _POSITIVE.items() if not name.endswith("_at_least_n_of")},
+    "js": PointFunction("a JavaScript expression or function body", _is_some_text, takes_text=True),
+    "call": PointFunction("a mapping with service or url", lambda value: True),
+    "factcheck": PointFunction("a text that says what to check", lambda value: True, takes_text=True),
 }
-_OF_TEXT: dict[str, Callable[[Any], ScoreText]] = {**_SEARCH_FUNCTIONS, **_FURTHER_FUNCTIONS}
-_NEGATED = {f"not_{name}": name for name in _OF_TEXT if not name.endswith("_at_least_n_of")}
-FUNCTION_NAMES = frozenset({*_OF_TEXT, *_NEGATED, "js", *EXTERNAL_FUNCTIONS})
 """Every point function by its canonical name."""
+_SINGULAR = re.compile(r"(not_)?(i)?(contain|match|start_with|end_with)(?=_|\Z)")
+_PLURALS = {"contain": "contains", "match": "matches", "start_with": "starts_with", "end_with": "ends_with"}
+_ALIASES = {"expr": "js", "external": "call"}
+
+
+def find_canonical_name(name: str) -> str | None:
+    """Return the canonical name of any spelling of a function (`icontain_any_of` -> `icontains_any_of`), or None if unknown."""
+    name = _ALIASES.get(name, name)
+    if match := _SINGULAR.match(name):
+        name = f"{match[1] or ''}{match[2] or ''}{_PLURALS[match[3]]}{name[match.end() :]}"
+    return name if name in POINT_FUNCTIONS else None
+
+
+def check_argument(name: str, args: Any) -> str | None:
+    """Return what is wrong with an argument of a function (canonical name), or None."""
+    function = POINT_FUNCTIONS[name]
+    try:
+        if function.is_sound(args):
+            return None
+    except (OverflowError, RecursionError) as error:
+        return f"the argument of ${name} is too large: {error}"
+    got = "nothing" if args is None else f"{args!r:.60}"
+    hint = "; put quotes around it" if function.takes_text and isinstance(args, (int, float)) else ""
+    return f"${name} takes {function.argument}; got {got}{hint}"
+
+
+def check_patterns(name: str, args: Any) -> Iterable[str]:
+    """Yield what is wrong with each pattern in a valid argument."""
+    function = POINT_FUNCTIONS[name]
+    for pattern in function.patterns(args):
+        if (reason := pattern_fault(pattern, function.ignores_case)) is not None:
+            yield f"the pattern {pattern!r:.60} of ${name}: {reason}"
 
 
 def prepare_function(
@@ -429,48 +551,30 @@ def prepare_function(
     `name` is canonical, `argument` as in YAML. `engine` runs scripts; None: they stay unscored. `added_functions`: functions of other
     packages by name; they are used for names that are unknown here or need an external service.
     """
-    is_own = name in FUNCTION_NAMES and name not in EXTERNAL_FUNCTIONS
+    is_own = name in POINT_FUNCTIONS and name not in EXTERNAL_FUNCTIONS
     if not is_own and added_functions and name in added_functions:
         return functools.partial(_call_added_function, added_functions[name], argument)
-    unscored = None
-    if name not in FUNCTION_NAMES:
-        unscored = make_unscored(UNKNOWN_FUNCTION, f"there is no function {name!r}")
+    if name not in POINT_FUNCTIONS:
+        ready = make_constant(make_unscored("unknown function", f"there is no function {name!r}"))
     elif not is_own:
-        unscored = make_unscored(EXTERNAL_SERVICE, f"${name} needs an external service, which is not supported")
-    elif (fault := _check_function_argument(name, argument)) is not None:
-        unscored = make_unscored(BAD_ARGUMENTS, fault)
+        ready = make_constant(make_unscored("external service", f"${name} needs an external service, which is not supported"))
+    elif (fault := check_argument(name, argument)) is not None:
+        ready = make_constant(make_unscored("bad arguments", fault))
     elif name == "js":
         return lambda text, context: score_by_script(argument, text, engine, context)
-    ready = make_constant(unscored) if unscored else _prepare_text_function(name, argument, engine)
+    else:
+        ready = _prepare_text_function(name, argument, engine)
     return lambda text, context: ready(text)
 
 
-def evaluate(
-    name: str,
-    argument: Any,
-    text: str,
-    engine: ScriptHost | None = None,
-    context: ScriptContext | None = None,
-    added_functions: Mapping[str, AddedFunction] | None = None,
-) -> FunctionScore:
-    """Score a response by a function: 0 to 1, or unscored with the reason. See `prepare_function`."""
-    return prepare_function(name, argument, engine, added_functions)(text, context)
-
-
-def _check_function_argument(name: str, argument: Any) -> str | None:
-    try:
-        return check_argument(name, argument)
-    except (OverflowError, RecursionError) as error:
-        return f"the argument of ${name} is too large: {error}"
-
-
 def _prepare_text_function(name: str, argument: Any, engine: ScriptHost | None) -> ScoreText:
-    if name in _NEGATED:
-        positive = _prepare_text_function(_NEGATED[name], argument, engine)
+    if name.startswith("not_"):
+        positive = _prepare_text_function(name.removeprefix("not_"), argument, engine)
         return lambda text: positive(text).complement
-    if name == "tool_args_match" and isinstance(argument["where"], str):
+    prepare = POINT_FUNCTIONS[name].prepare
+    if prepare is None or (name == "tool_args_match" and isinstance(argument["where"], str)):
         return lambda text: call_script_score(argument, text, engine)
-    return _OF_TEXT[name](argument)
+    return prepare(argument)
 
 
 def _call_added_function(function: AddedFunction, argument: Any, text: str, context: ScriptContext | None) -> FunctionScore:
@@ -480,7 +584,7 @@ def _call_added_function(function: AddedFunction, argument: Any, text: str, cont
         if isinstance(result, FunctionScore):
             return result
         if not 0 <= result <= 1:
-            return make_unscored(FUNCTION_FAILED, f"the function returned {result!r}, which is not from 0 to 1")
+            return make_unscored("function failed", f"the function returned {result!r}, which is not from 0 to 1")
         return FunctionScore(float(result), f"the function returned {result!r}")
     except Exception as error:
-        return make_unscored(FUNCTION_FAILED, f"{type(error).__name__}: {error}")
+        return make_unscored("function failed", f"{type(error).__name__}: {error}")

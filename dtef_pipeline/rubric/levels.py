@@ -6,8 +6,8 @@ place in the list of system prompts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,8 @@ _KEY_TYPES = {
 }
 
 
-class RowGroups(NamedTuple):
+@dataclass(frozen=True)
+class RowGroups:
     """The group of each row, and the groups in the order of their keys, regardless of the order of rows."""
 
     code: Codes  # (rows,)
@@ -41,23 +42,41 @@ class RowGroups(NamedTuple):
     def __len__(self) -> int:
         return len(self.keys)
 
+    def sum(self, values: npt.ArrayLike) -> Floats:
+        """Return the sum of each group, (groups,), added in the order of rows; `values` (rows,) without nulls."""
+        sums = np.bincount(self.code, weights=np.asarray(values, dtype=np.float64), minlength=len(self))
+        return np.asarray(sums, dtype=np.float64)
 
-def cast_keys(frame: pd.DataFrame, table: str, columns: Iterable[str] = ()) -> pd.DataFrame:
-    """Return the frame with each key column in one type, so that rows of two tables can be joined.
+    def mean(self, values: npt.ArrayLike, weights: npt.ArrayLike = 1.0) -> Floats:
+        """Return the mean of each group's known `values` (rows,) by `weights` above 0, (rows,): (groups,); NaN if none is known."""
+        numbers = convert_to_numbers(values)
+        is_known = ~np.isnan(numbers)
+        known_weights = np.where(is_known, weights, 0.0)
+        total = self.sum(known_weights)
+        sums = self.sum(known_weights * np.where(is_known, numbers, 0.0))
+        return np.asarray(np.divide(sums, total, out=np.full(len(self), np.nan), where=total > 0))
 
-    Raises ConfigError, naming the `table`, if one of `columns` is missing.
-    """
-    if missing := [name for name in columns if name not in frame]:
-        raise ConfigError(f"{table}: no column {', '.join(missing)}; got {', '.join(map(str, frame.columns))}")
+    def count(self, mask: npt.ArrayLike | None = None) -> Codes:
+        """Return the number of rows in each group where `mask` (rows,) is true, by default of all rows: (groups,)."""
+        code = self.code if mask is None else self.code[np.asarray(mask, dtype=bool)]
+        return np.bincount(code, minlength=len(self)).astype(np.int64)
+
+
+def convert_to_numbers(values: npt.ArrayLike) -> Floats:
+    """Return a column as numbers, (rows,); NaN: null."""
+    return np.asarray(pd.Series(values).to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def cast_keys(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with each key column in one type, so that rows of two tables can be joined."""
     return frame.astype({name: kind for name, kind in _KEY_TYPES.items() if name in frame}).reset_index(drop=True)
 
 
 def group_rows(frame: pd.DataFrame, names: Sequence[str]) -> RowGroups:
     """Group rows by `names`; groups are sorted, and null is a separate value that comes last."""
-    columns = list(names)
-    code = _rank_keys(frame, columns)
+    code = _rank_keys(frame, names)
     first = np.unique(code, return_index=True)[1]
-    return RowGroups(code, frame[columns].iloc[first].reset_index(drop=True))
+    return RowGroups(code, frame[list(names)].iloc[first].reset_index(drop=True))
 
 
 def number_groups(rows: pd.DataFrame, names: Sequence[str]) -> Codes:
@@ -65,8 +84,8 @@ def number_groups(rows: pd.DataFrame, names: Sequence[str]) -> Codes:
     return np.asarray(rows.groupby(list(names), dropna=False, sort=False).ngroup(), dtype=np.int64)
 
 
-def _rank_keys(frame: pd.DataFrame, columns: list[str]) -> Codes:
-    places = frame.groupby(columns, sort=True, dropna=False, observed=True).ngroup()
+def _rank_keys(frame: pd.DataFrame, names: Sequence[str]) -> Codes:
+    places = frame.groupby(list(names), sort=True, dropna=False, observed=True).ngroup()
     return np.asarray(places.to_numpy(), dtype=np.int64)
 
 
@@ -75,44 +94,25 @@ def sort_unique(frame: pd.DataFrame, names: Sequence[str], table: str) -> pd.Dat
 
     Raises ConfigError, naming the `table`, if two rows have the same key.
     """
-    columns = list(names)
-    code = _rank_keys(frame, columns)
+    code = _rank_keys(frame, names)
     order = np.argsort(code, kind="stable")
     if duplicates := np.flatnonzero(np.diff(code[order]) == 0).tolist():
-        row = frame[columns].iloc[order[duplicates[0]]].to_dict()
-        raise ConfigError(f"{table}: two rows with {row}; allowed: one row per {', '.join(columns)}")
+        row = frame[list(names)].iloc[order[duplicates[0]]].to_dict()
+        raise ConfigError(f"{table}: two rows with {row}; allowed: one row per {', '.join(names)}")
     return frame.iloc[order].reset_index(drop=True)
-
-
-def sum_by_code(code: Codes, values: npt.ArrayLike, size: int) -> Floats:
-    """Return the sum of each group, (size,), added in the order of rows; `values` (rows,) without nulls."""
-    return np.asarray(np.bincount(code, weights=np.asarray(values, dtype=np.float64), minlength=size), dtype=np.float64)
-
-
-def weighted_mean(code: Codes, values: Floats, weights: Floats, size: int) -> Floats:
-    """Return the mean of each group's known `values` (rows,) by `weights` (rows,) above 0: (size,); NaN if none is known."""
-    is_known = ~np.isnan(values)
-    below = sum_by_code(code[is_known], weights[is_known], size)
-    above = sum_by_code(code[is_known], weights[is_known] * values[is_known], size)
-    return np.asarray(np.divide(above, below, out=np.full(size, np.nan), where=below > 0))
-
-
-def count(code: Codes, mask: npt.ArrayLike, size: int) -> Codes:
-    """Return the number of true values of `mask` (rows,) in each group, (size,)."""
-    return np.bincount(code[np.asarray(mask, dtype=bool)], minlength=size).astype(np.int64)
 
 
 Reasons = tuple[tuple[str, int], ...]
 """How often each reason was given, the most frequent first: a map of Arrow and DuckDB."""
 
 
-def count_reasons(code: Codes, reasons: Sequence[str] | pd.Series, size: int) -> list[Reasons]:
-    """Return the reasons of each group's rows with their counts; `reasons` (rows,) are not null."""
-    reason_rows = pd.DataFrame({"code": code, "reason": np.asarray(reasons, dtype=object)}, columns=["code", "reason"])
-    counts = reason_rows.groupby(["code", "reason"], as_index=False).size()
+def count_reasons(groups: RowGroups, reasons: pd.Series) -> list[Reasons]:
+    """Return the reasons of each group's rows with their counts; `reasons` (rows,): null where there is none."""
+    rows = pd.DataFrame({"code": groups.code, "reason": reasons.to_numpy(dtype=object)}).dropna()
+    counts = rows.groupby(["code", "reason"], as_index=False).size()
     counts = counts.sort_values(["code", "size", "reason"], ascending=[True, False, True])
-    by_group: list[Reasons] = [()] * size
-    for group, reason, n in zip(counts["code"].tolist(), counts["reason"].tolist(), counts["size"].tolist(), strict=True):
+    by_group: list[Reasons] = [()] * len(groups)
+    for group, reason, n in counts.itertuples(index=False, name=None):
         by_group[group] = (*by_group[group], (str(reason), int(n)))
     return by_group
 

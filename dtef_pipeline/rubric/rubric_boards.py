@@ -44,16 +44,8 @@ RUBRIC_BOARDS = (
     ),
     Board(
         (
-            *(
-                "blueprint",
-                "model",
-                "judge_score",
-                "corrected",
-                "interval",
-                "interval_same_prompts",
-                "labels_needed",
-                "prompts_needed",
-            ),
+            *("blueprint", "model", "judge_score", "corrected", "interval", "interval_same_prompts"),
+            *("labels_needed", "prompts_needed"),
             *("n_prompts_labelled", "n_prompts", "power", "reason"),
         ),
         ("model", "judge_score", "corrected", "interval"),

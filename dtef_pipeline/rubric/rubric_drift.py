@@ -22,13 +22,13 @@ from dtef_pipeline.drift.judge_verdicts import AnchorJudging
 from dtef_pipeline.drift.rule import DriftVerdict, apply_drift_rule, query_first_times, select_answered
 from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject
 from dtef_pipeline.judging.judges import JudgeConfig
-from dtef_pipeline.judging.prompts import Case
+from dtef_pipeline.judging.prompts import Case, Turn
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT, TEXT_KIND, Turn
+from dtef_pipeline.rubric.blueprint.model import SHOULD_NOT, TEXT_KIND
 from dtef_pipeline.rubric.board import load_rubric_snapshot_order
-from dtef_pipeline.rubric.judge_requests import JudgingEpisode, read_judgement
-from dtef_pipeline.rubric.labels.label_corrections import load_board_runs, load_label_material
-from dtef_pipeline.rubric.labels.label_sheet import build_label_items
+from dtef_pipeline.rubric.episodes import JudgingEpisode, read_judgement
+from dtef_pipeline.rubric.label_corrections import load_board_runs, load_label_material
+from dtef_pipeline.rubric.label_sheet import build_label_items
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.text.number_words import list_first_names
 

@@ -9,11 +9,12 @@ from pydantic import Field
 
 from dtef_pipeline.asking.calls import Draws
 from dtef_pipeline.family.run_settings import ASKING_SETTINGS, NOT_COMMAND, ONLY_PANEL, RunSettings, Setting
-from dtef_pipeline.rubric.hybrid import OFFLINE_EMBEDDER
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.text.name_matching import filter_by_patterns
 
 RUBRIC_PANEL_SECTION = "rubric"
+OFFLINE_EMBEDDER = "local/minilm-l6-int8"
+"""The embedder that needs no server."""
 REPORT_CHARACTERS = 400_000
 """Default limit on the characters of a report, some 100,000 tokens."""
 

@@ -25,53 +25,58 @@ from dtef_pipeline.family.stage import (
     make_failure_check,
     make_uniqueness_check,
 )
-from dtef_pipeline.judging.consensus import USUAL_SCALE, class_scale
+from dtef_pipeline.identity import digest
+from dtef_pipeline.judging.consensus import CLASS_SCALES, USUAL_SCALE
 from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
 from dtef_pipeline.judging.judges import judge_hash
 from dtef_pipeline.preference.pairing import MetricSource, PairedSource
-from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
-from dtef_pipeline.rubric.conversations import (
-    Candidates,
-    Conversation,
-    build_response_rows,
-    choose_selectors,
-    iterate_scripts,
-    merge_responses,
-)
-from dtef_pipeline.rubric.hybrid import ScoringPolicy
-from dtef_pipeline.rubric.judge_requests import (
-    JudgingEpisode,
-    build_rubric_judgement_rows,
-    choose_judges,
-    count_judged_criteria,
-    iterate_judgings,
-    make_judgement_stand_in,
-)
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_GRADES
-from dtef_pipeline.rubric.score_rows import (
-    choose_embedder,
-    describe_counted,
-    format_policy,
-    hash_counted,
-    run_hash,
-    score_tables,
-)
-from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
-from dtef_pipeline.rubric.summaries.anonymise import ANALYST_IDS
-from dtef_pipeline.rubric.summaries.summary import (
+from dtef_pipeline.rubric.analysts import (
     NAME_LEFT,
+    OF_ANOTHER_REPORT,
     SummaryCase,
     SummaryEpisode,
+    are_summaries_current,
     build_analyst_ids,
     build_not_asked_row,
     build_summary_material,
     build_summary_request,
     build_summary_rows,
     choose_analysts,
-    keep_summaries,
     prepare_case,
 )
-from dtef_pipeline.rubric.tables import RUBRIC_JUDGEMENTS, RUBRIC_POINT, RUBRIC_RESPONSE, RUBRIC_RESPONSES, RUBRIC_RUNS
+from dtef_pipeline.rubric.anonymise import ANALYST_IDS
+from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
+from dtef_pipeline.rubric.episodes import (
+    Candidates,
+    Conversation,
+    JudgingEpisode,
+    build_response_rows,
+    build_rubric_judgement_rows,
+    choose_judges,
+    choose_selectors,
+    count_judged_criteria,
+    iterate_judgings,
+    iterate_scripts,
+    make_judgement_stand_in,
+    merge_responses,
+)
+from dtef_pipeline.rubric.scoring import (
+    ScoringPolicy,
+    choose_embedder,
+    describe_counted,
+    format_policy,
+    run_hash,
+    score_tables,
+)
+from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings
+from dtef_pipeline.rubric.tables import (
+    RUBRIC_GRADES,
+    RUBRIC_JUDGEMENTS,
+    RUBRIC_POINT,
+    RUBRIC_RESPONSE,
+    RUBRIC_RESPONSES,
+    RUBRIC_RUNS,
+)
 
 CHARACTERS_OF_A_TOKEN = 4
 READ_BY_A_JUDGE = 0.95
@@ -204,10 +209,12 @@ def _run_row(
     names = ["judge", "approach", "judge_variant", "scale"]
     judges = inputs.rows("rubric_judgements", names).group_by(names).aggregate([])
     judge_keys = set(zip(judges["approach"].to_pylist(), judges["judge_variant"].to_pylist(), strict=True))
-    scale = class_scale(pc.max(judges["scale"]).as_py() or USUAL_SCALE)  # a stage's rows are of one run, and so of one scale
+    scale = CLASS_SCALES[pc.max(judges["scale"]).as_py() or USUAL_SCALE]  # a stage's rows are of one run, and so of one scale
     has_labels = bool(pc.any(points["labelled"]).as_py())
-    judges_hash = hash_counted(judge_hash(judge_keys, scale), has_labels=has_labels, no_own_judge=settings.no_own_judge)
     notes = describe_counted(has_labels=has_labels, no_own_judge=settings.no_own_judge)
+    judges_hash = judge_hash(judge_keys, scale)
+    if notes:  # runs that count other judgements are not compared for drift
+        judges_hash = digest(judges_hash, *notes)
     test = inputs.read("rubric_blueprints", ["test_hash"])["test_hash"][0].as_py()
     row = {
         "blueprint": inputs.key,
@@ -319,20 +326,24 @@ def _prepare_case(inputs: Inputs, settings: RubricSettings) -> SummaryCase | pa.
 
 
 def _keep_stored_summaries(inputs: Inputs, settings: RubricSettings) -> Tables:
-    """Return the stored summaries of the same report, which were paid for, or else the row of a run without an analyst."""
+    """Return the stored summaries if all are of the same report, because they were paid for, or else the row of a run without an analyst."""
     default = _build_summary_tables(build_not_asked_row(inputs.key, settings.snapshot, "no analyst"))
     inputs.read("rubric_scores", ["level"])  # a snapshot that is not scored is an error all the same
     earlier = {name: inputs.earlier(name) for name in default}
-    tables = {name: default[name].schema.empty_table() if rows is None else rows for name, rows in earlier.items()}
-    if tables["rubric_summaries"]["analyst"].null_count == len(tables["rubric_summaries"]):
+    stored = {name: rows.cast(default[name].schema) for name, rows in earlier.items() if rows is not None}
+    summaries = [row for row in stored.get("rubric_summaries", default["rubric_summaries"]).to_pylist() if row["analyst"]]
+    if not summaries:
         return default
     case = _prepare_case(inputs, settings)
-    kept_tables, taken_away = keep_summaries(tables, None if isinstance(case, pa.Table) else case, inputs.models)
-    for analyst, reason in taken_away.items():
+    has_all = isinstance(case, SummaryCase) and stored.keys() == default.keys()
+    if has_all and are_summaries_current(summaries, stored["analyst_ids"], case, inputs.models):
+        return stored
+    removed = {row["analyst"]: OF_ANOTHER_REPORT for row in summaries if row["findings"] or row["n_grades"]}
+    for analyst, reason in removed.items():
         inputs.warn(f"no analyst is named, and the summary and grades by {analyst} were removed: {reason}")
-    if taken_away:
-        inputs.describe(**{TAKEN_AWAY: dict(taken_away)})
-    return kept_tables or default
+    if removed:
+        inputs.describe(**{TAKEN_AWAY: removed})
+    return default
 
 
 def _describe_summary(tables: Tables) -> Mapping[str, Any]:
@@ -378,24 +389,20 @@ RUBRIC_SUMMARIES_STAGE = Stage(
 )
 
 
-_VARIANTS = "(SELECT DISTINCT model, model_variant FROM rubric_responses)"
+def _make_metric(cut: str, partition: str, metric: str) -> MetricSource:
+    return MetricSource(
+        ("rubric_board", "rubric_responses"),
+        f"""
+        SELECT {partition} AS partition, model_variant AS player, 'higher' AS direction, {metric} AS metric,
+               score AS value, low, high, n_responses_scored AS n
+        FROM rubric_board JOIN (SELECT DISTINCT model, model_variant FROM rubric_responses) USING (model) WHERE cut = '{cut}'
+        """,
+    )
+
+
 _RUBRIC_METRICS = (
-    MetricSource(
-        ("rubric_board", "rubric_responses"),
-        f"""
-        SELECT 'all' AS partition, model_variant AS player, 'higher' AS direction, 'hybrid score' AS metric,
-               score AS value, low, high, n_responses_scored AS n
-        FROM rubric_board JOIN {_VARIANTS} USING (model) WHERE cut = 'overall'
-        """,
-    ),
-    MetricSource(
-        ("rubric_board", "rubric_responses"),
-        f"""
-        SELECT blueprint AS partition, model_variant AS player, 'higher' AS direction, blueprint || ': hybrid score' AS metric,
-               score AS value, low, high, n_responses_scored AS n
-        FROM rubric_board JOIN {_VARIANTS} USING (model) WHERE cut = 'blueprint'
-        """,
-    ),
+    _make_metric("overall", "'all'", "'hybrid score'"),
+    _make_metric("blueprint", "blueprint", "blueprint || ': hybrid score'"),
 )
 """Boards of rubrics know models by name: two variants of one name share their score."""
 RUBRIC_PAIRED = PairedSource(

@@ -13,12 +13,8 @@ import pandas as pd
 import pyarrow as pa
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.rubric.aggregate import compute_blueprint_scores, weigh_prompts
-from dtef_pipeline.rubric.coverage import compute_coverage
-from dtef_pipeline.rubric.hybrid import ScoringPolicy
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
-from dtef_pipeline.rubric.score_rows import format_policy
-from dtef_pipeline.rubric.tables import RUBRIC_SCORES
+from dtef_pipeline.rubric.scoring import ScoringPolicy, compute_blueprint_scores, compute_coverage, format_policy, weigh_prompts
+from dtef_pipeline.rubric.tables import RUBRIC_SCORES, RUBRIC_TABLES
 
 CLASSES = ("CLASS_UNMET", "CLASS_PARTIALLY_MET", "CLASS_MODERATELY_MET", "CLASS_MAJORLY_MET", "CLASS_EXACTLY_MET")
 JUDGES = ("standard(gpt-4.1-mini)", "prompt-aware(gpt-4.1-mini)")

@@ -16,7 +16,7 @@ from typing import Any
 
 from dtef_pipeline.judging.consensus import TEN_CLASSES
 from dtef_pipeline.judging.prompts import HOLISTIC, PROMPT_AWARE, STANDARD
-from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS
+from dtef_pipeline.rubric.analyst_report import DIMENSIONS
 from tests.fake_llm_server import Call, EndedBy, Fault, FaultPlan, embeddings_answer
 
 VERDICTS = {"UNMET": 0.0, "PARTIALLY_MET": 0.25, "MODERATELY_MET": 0.5, "MAJORLY_MET": 0.75, "EXACTLY_MET": 1.0}

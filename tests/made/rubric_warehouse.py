@@ -15,12 +15,11 @@ import pyarrow as pa
 
 from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
-from dtef_pipeline.rubric.board import rubric_board
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
-from dtef_pipeline.rubric.run_comparison import build_comparisons_table
+from dtef_pipeline.rubric.board import build_comparisons_table, rubric_board
 from dtef_pipeline.rubric.site.blueprint_pages import blueprint_pages
 from dtef_pipeline.rubric.site.family_site import RUBRIC_SITE
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
+from dtef_pipeline.rubric.tables import RUBRIC_TABLES
 from dtef_pipeline.site.build import build_site_files
 from dtef_pipeline.site.content import DataFile
 from dtef_pipeline.site.paths import SCRIPT_MARK

@@ -297,10 +297,6 @@ def _read(design: Design, model: str, shape: tuple[int, ...], rng: np.random.Gen
 MAKERS = {"a1": "A", "a2": "A", "b1": "B", "c1": "C", "ja": "A", "jb": "B", "jd": "D"}
 
 
-def maker_of(model: str) -> str | None:
-    return MAKERS.get(model)
-
-
 def judged_world(rng: np.random.Generator, *, prompts: int = 40, gamma: float = 0.0, missing: float = 0.05) -> pd.DataFrame:
     """Each prompt has 1 to 10 criteria; how strict a judge is differs by prompt, and by the model in a prompt. Scores are classes."""
     models = [name for name in MAKERS if not name.startswith("j")]
@@ -319,6 +315,8 @@ def judged_world(rng: np.random.Generator, *, prompts: int = 40, gamma: float = 
     made = pd.concat(parts, ignore_index=True).assign(
         blueprint="b", snapshot="base", temperature=0.0, system_index=0, draw=0, block="should", path=None, judge_draw=0
     )
-    made["model_variant"], made["prompt"] = made["model"], "p" + made["prompt"].astype(str)
+    strings = {name: f"openrouter/{maker}/{name}" for name, maker in MAKERS.items()}
+    made["model_variant"], made["judge_variant"] = made["model"].map(strings), made["judge_model"].map(strings)
+    made["prompt"] = "p" + made["prompt"].astype(str)
     made.loc[rng.random(len(made)) < missing, "score"] = np.nan
     return made

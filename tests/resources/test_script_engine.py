@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.rubric.functions import evaluate
 from resources.plugin_functions import ScriptEngine, has_script_engine
+from tests.dtef_pipeline.rubric.scored_rows import evaluate
 
 ENOUGH_FOR_A_BUSY_MACHINE = 20.0
 

@@ -31,8 +31,6 @@ from dtef_pipeline.qa.judging.arbiter import JUDGING_OFF, Arbiter, judge_snapsho
 from dtef_pipeline.qa.prompt_rows import AskSettings, filter_faults
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings, select_panel_parts
 from dtef_pipeline.qa.tables import QA_SPACE
-from dtef_pipeline.rubric.conversations import Candidates
-from dtef_pipeline.rubric.judge_requests import choose_judges
 from dtef_pipeline.rubric.settings import RUBRIC_STAGE_SETTINGS, RubricSettings, select_panel_blueprints
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions, ContextLevel
@@ -48,6 +46,7 @@ from resources.gateway.budget import Accounts
 from resources.settings import Settings
 
 if TYPE_CHECKING:
+    from dtef_pipeline.rubric.episodes import Candidates
     from resources.warehouse import Warehouse
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -300,12 +299,12 @@ class RubricPlans(FamilyPlans):
         return super().choose_stages(settings, all_made and not settings.extract_points)
 
     def require_askable(self, settings: RubricSettings, named: ResolvedNames, server: Settings) -> list[str]:
+        # These bring pandas, which the API starts without.
+        from dtef_pipeline.rubric.analysts import choose_analysts, choose_extracting_model
+        from dtef_pipeline.rubric.episodes import Candidates
+
         with rejections("models"):
             candidates = Candidates(named.models, settings.models)
-        # These bring pandas, which the API starts without.
-        from dtef_pipeline.rubric.summaries.extractions import choose_extracting_model
-        from dtef_pipeline.rubric.summaries.summary import choose_analysts
-
         with rejections("analysts"):
             analysts = choose_analysts(settings.analysts, named.models)
             if settings.extract_points:
@@ -321,7 +320,8 @@ class RubricPlans(FamilyPlans):
 
         Raises UnfitManifest if no judge is named.
         """
-        from dtef_pipeline.rubric.summaries.extractions import is_to_be_judged
+        from dtef_pipeline.rubric.analysts import is_to_be_judged
+        from dtef_pipeline.rubric.episodes import choose_judges
 
         temperatures, judges = set[float](), dict[str, ModelSpec]()
         for key in named.keys:

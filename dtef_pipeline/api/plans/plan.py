@@ -181,8 +181,8 @@ def load_slow_packages(settings: Settings) -> None:
     for name in (
         "dtef_pipeline.site.rendering",
         "assets.qa.part_checks",
-        "dtef_pipeline.rubric.summaries.extractions",
-        "dtef_pipeline.rubric.summaries.summary",
+        "dtef_pipeline.rubric.analysts",
+        "dtef_pipeline.rubric.analysts",
     ):
         import_module(name)
     from resources.gateway.litellm_module import load_litellm

@@ -18,10 +18,9 @@ from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.consensus import USUAL_SCALE
 from dtef_pipeline.judging.judges import JudgeConfig
 from dtef_pipeline.judging.prompts import APPROACHES
-from dtef_pipeline.rubric.aggregate import MODEL_LEVEL
 from dtef_pipeline.rubric.board import board
-from dtef_pipeline.rubric.conversations import Candidates, iterate_scripts
-from dtef_pipeline.rubric.judge_requests import choose_judges, iterate_judgings
+from dtef_pipeline.rubric.episodes import Candidates, choose_judges, iterate_judgings, iterate_scripts
+from dtef_pipeline.rubric.scoring import MODEL_LEVEL
 from dtef_pipeline.rubric.tables import RUBRIC_RESPONSE, RUBRIC_SCORES
 from dtef_pipeline.text.number_words import format_count
 

@@ -23,18 +23,19 @@ from dtef_pipeline.cli.options import refuse_others
 from dtef_pipeline.cli.rubric import rubric_labels
 from dtef_pipeline.cli.warehouse_access import NothingToShowError
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order
-from dtef_pipeline.rubric.results.blueprint_run import format_criteria_count
-from dtef_pipeline.rubric.rubric_boards import CHAMPIONS_BOARD, COMPARE_BOARD, LABELS_BOARD, RUBRIC_BOARDS
-from dtef_pipeline.rubric.rubric_drift import WATCHED
-from dtef_pipeline.rubric.run_comparison import (
+from dtef_pipeline.rubric.blueprint_run import format_criteria_count
+from dtef_pipeline.rubric.board import (
     compare_over_blueprints,
     describe_several_policies,
     describe_unlike_runs,
+    list_test_blueprints,
+    load_rubric_snapshot_order,
     select_averaged_runs,
 )
+from dtef_pipeline.rubric.rubric_boards import CHAMPIONS_BOARD, COMPARE_BOARD, LABELS_BOARD, RUBRIC_BOARDS
+from dtef_pipeline.rubric.rubric_drift import WATCHED
+from dtef_pipeline.rubric.rubric_roll_ups import DISAGREED_FROM
 from dtef_pipeline.rubric.tables import RUBRIC_CUTS
-from dtef_pipeline.rubric.validity import DISAGREED_FROM
 from resources.gateway.progress import waiting
 from resources.warehouse import Warehouse
 
@@ -99,8 +100,7 @@ def _compare_models(warehouse: Warehouse, patterns: Sequence[str]) -> pd.DataFra
 
 def _choose_blueprints(connection: duckdb.DuckDBPyConnection, names: Sequence[str], patterns: Sequence[str]) -> Sequence[str]:
     """Return the matching blueprints; without patterns all but tests."""
-    tagged_blueprints = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
-    tests = {blueprint for blueprint, tags in tagged_blueprints if TEST_TAG in (tags or ())}
+    tests = list_test_blueprints(connection)
     return filter_by_patterns(names, patterns, "--blueprint") if patterns else [name for name in names if name not in tests]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dtef_pipeline.cli.family_verbs import AddedParts, CheckReport, FamilyFiles
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.rubric.blueprint.file_summary import summarise_file
+from dtef_pipeline.rubric.blueprint.blueprint_rows import summarise_file
 from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS, HEADER_PLACE, UNKNOWN_MODEL_CODES, is_left_out_for
 from dtef_pipeline.rubric.blueprint.model import BlueprintFinding, ParsedBlueprint
 from dtef_pipeline.rubric.blueprint.named_models import read_collections

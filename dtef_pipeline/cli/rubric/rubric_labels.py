@@ -18,7 +18,7 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.consensus import FIVE_CLASSES
 from dtef_pipeline.report.terminal import render
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_KNOWN_CLASSES
+from dtef_pipeline.rubric.tables import RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.text.number_words import format_count
 from resources.settings import Settings
 from resources.warehouse import Warehouse
@@ -46,7 +46,7 @@ def sample(
         raise ConfigError(f"{out} exists already and may be filled in; name a new file")
     if len(snapshots) > 1:
         raise ConfigError(f"--snapshot {', '.join(snapshots)}: labels need one snapshot; give --snapshot once")
-    from dtef_pipeline.rubric.labels.label_sheet import add_draw, draw_id, sample_labels, write_sheet_csv
+    from dtef_pipeline.rubric.label_sheet import add_draw, draw_id, sample_labels, write_sheet_csv
 
     warehouse = open_warehouse()
     require_table(warehouse, "rubric_scores", "`dtef rubric run` makes them")
@@ -91,7 +91,7 @@ def sample(
 
 def import_sheet(sheet: Path, author: str | None) -> None:
     """Store a sheet's labels. Raises SourceError for a faulty row; then none is stored."""
-    from dtef_pipeline.rubric.labels.label_sheet import (
+    from dtef_pipeline.rubric.label_sheet import (
         find_draws,
         list_named_draws,
         mark_imported,
@@ -166,7 +166,8 @@ def show(warehouse: Warehouse, output: str) -> None:
 def _load_material(
     connection: duckdb.DuckDBPyConnection, blueprints: Sequence[str], snapshot: str | None
 ) -> dict[str, pd.DataFrame]:
-    from dtef_pipeline.rubric.labels.label_corrections import list_test_blueprints, load_board_runs, load_label_material
+    from dtef_pipeline.rubric.board import list_test_blueprints
+    from dtef_pipeline.rubric.label_corrections import load_board_runs, load_label_material
 
     if snapshot is None:
         runs = load_board_runs(connection)

@@ -18,14 +18,18 @@ from dtef_pipeline.documents import read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.family.stage import Stage
+from dtef_pipeline.rubric.analysts import (
+    FOR_KEY_POINTS,
+    USUAL_POINTS,
+    choose_analysts,
+    choose_extracting_model,
+    is_to_be_judged,
+)
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED
-from dtef_pipeline.rubric.conversations import Candidates, choose_selectors, list_candidate_names
-from dtef_pipeline.rubric.judge_requests import choose_judges
-from dtef_pipeline.rubric.score_rows import choose_embedder
+from dtef_pipeline.rubric.episodes import Candidates, choose_judges, choose_selectors, list_candidate_names
+from dtef_pipeline.rubric.rubric_roll_ups import UNREADABLE_FROM, UNREADABLE_REASONS
+from dtef_pipeline.rubric.scoring import choose_embedder
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
-from dtef_pipeline.rubric.summaries.extractions import FOR_KEY_POINTS, USUAL_POINTS, choose_extracting_model, is_to_be_judged
-from dtef_pipeline.rubric.summaries.summary import choose_analysts
-from dtef_pipeline.rubric.validity import UNREADABLE_FROM, UNREADABLE_REASONS
 from dtef_pipeline.text.name_matching import list_nearest
 from dtef_pipeline.text.number_words import format_count, list_first_names
 from resources.model_catalog import load_known_models

@@ -20,16 +20,17 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.report.terminal import format_column_intervals, render
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED
-from dtef_pipeline.rubric.levels import display_id
-from dtef_pipeline.rubric.results.blueprint_run import (
+from dtef_pipeline.rubric.blueprint_run import (
     BlueprintRun,
     RowsByPrompt,
     describe_judges_answered,
+    list_assessments,
     make_response_key,
     read_run,
+    write_result_chunks,
 )
-from dtef_pipeline.rubric.results.result_file import list_assessments, write_result_chunks
-from dtef_pipeline.rubric.run_comparison import compare_runs, find_moved_prompts, has_regression
+from dtef_pipeline.rubric.board import compare_runs, find_moved_prompts, has_regression
+from dtef_pipeline.rubric.levels import display_id
 from dtef_pipeline.rubric.tables import ITEM_KEYS
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.text.json_values import simplify_value

@@ -12,9 +12,8 @@ from typing import Any
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import LAST_ERROR, Request, Response
-from dtef_pipeline.judging.judgement import CALL_FAILED, CUT_SHORT, JUDGE_ROLE, OVER_BUDGET
+from dtef_pipeline.judging.judgement import CALL_FAILED, CUT_SHORT, EMPTY, JUDGE_ROLE, OVER_BUDGET, UNREADABLE
 from dtef_pipeline.judging.judges import is_self_judged, replace_sampling
-from dtef_pipeline.judging.replies import EMPTY, UNREADABLE
 from dtef_pipeline.qa.judging.arbiter import (
     ARBITER_REPLY_SCHEMA,
     JUDGE_SNAPSHOT,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dtef_pipeline.identity import digest
+from dtef_pipeline.judging.prompts import Turn
 
 SHOULD, SHOULD_NOT = "should", "should_not"
 BLOCKS = (SHOULD, SHOULD_NOT)
@@ -15,16 +16,6 @@ TEXT_KIND, FUNCTION_KIND = "text", "function"
 """A criterion in words, which judges decide, and one that is computed."""
 EXTRACTED = "extracted"
 """The source of a criterion that a model found in the ideal answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One message of a prompt."""
-
-    role: str
-    """system | user | assistant | tool."""
-    text: str | None
-    """Text of the message; None (only for the assistant): the model under test writes this turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +81,6 @@ class PromptItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
-    """A judge that a blueprint names: a model and an approach."""
-
-    model: str
-    approach: str
-
-
-@dataclass(frozen=True, slots=True)
 class Blueprint:
     """The contents of one file."""
 
@@ -112,8 +95,8 @@ class Blueprint:
     """System prompts for every prompt; None: there is no list, each prompt has its own."""
     models: tuple[str, ...]
     """LiteLLM model strings in the order of the file, without duplicates; collections are replaced by their members."""
-    judges: tuple[Judge, ...] = ()
-    """Judges of `evaluationConfig`; none: the default judges."""
+    judges: tuple[str, ...] = ()
+    """Judges of `evaluationConfig`, as `approach=model`; none: the default judges."""
     references: tuple[str, ...] = ()
     temperatures: tuple[float, ...] = ()
     """Temperatures in the header, which apply to every prompt; none: each prompt has its own."""

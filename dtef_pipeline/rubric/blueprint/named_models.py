@@ -8,8 +8,7 @@ from typing import Any
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.blueprint.blueprint_yaml import YamlFault, read_json, read_yaml
-from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, UNKNOWN_MODEL_CODES, FindingLog, shorten_value
-from dtef_pipeline.rubric.blueprint.model import Judge
+from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, UNKNOWN_MODEL_CODES, FindingLog, Spot, shorten_value
 
 Collections = Mapping[str, Sequence[str]]
 """Names of models, or of other collections, by the name of the collection."""
@@ -56,33 +55,21 @@ def read_models(header: Mapping[str, Any], collections: Collections | None, log:
     names = header.get("models")
     names = [names] if isinstance(names, (str, dict)) else names
     if names is not None and not isinstance(names, list):
-        log.add_in_header(
-            "bad-header",
-            header,
-            "models",
-            f"models is {shorten_value(names)}; write a list",
-        )
+        log.add_in_header("bad-header", header, "models", f"models is {shorten_value(names)}; write a list")
         return ()
     before = len(log.findings)
     if not names:
         names = [USUAL_COLLECTION]
-        log.add_in_header(
-            "no-models",
-            header,
-            "models",
-            f"no models are named: those of {USUAL_COLLECTION} are used",
-        )
-    reading = _ModelReader(header, names, collections, log)
+        log.add_in_header("no-models", header, "models", f"no models are named: those of {USUAL_COLLECTION} are used")
     models: dict[str, None] = {}
-    for name in reading.read_all():
-        if name in models:
-            log.add_in_header(
-                "model-twice",
-                header,
-                "models",
-                f"{name} is named more than once and is used once",
-            )
-        models[name] = None
+    for place, value in enumerate(names):
+        spot = log.find_member_place(HEADER_PLACE, names, place)
+        if spot.line is None:
+            spot = log.find_member_place(HEADER_PLACE, header, "models")
+        for name in _read_entry(value, spot, collections, log):
+            if name in models:
+                log.add_in_header("model-twice", header, "models", f"{name} is named more than once and is used once")
+            models[name] = None
     wrong = any(finding.level == "error" or finding.code in UNKNOWN_MODEL_CODES for finding in log.findings[before:])
     if not models and not wrong:
         text = "every named collection is empty; name a model, or give --model to the run"
@@ -90,66 +77,47 @@ def read_models(header: Mapping[str, Any], collections: Collections | None, log:
     return tuple(convert_to_litellm_name(name) for name in models)
 
 
-class _ModelReader:
-    """A reader of the named models and of the collections among them."""
+def _read_entry(value: Any, spot: Spot, collections: Collections | None, log: FindingLog) -> Iterator[str]:
+    """Yield the models of one entry of the list: itself, or the members of a collection."""
+    if isinstance(value, str):
+        yield from _read_model_text(value.strip(), (), spot, collections, log)
+    elif isinstance(value, dict) and (name := read_model_name(value)) is not None:
+        yield name
+    elif isinstance(value, dict) and _CUSTOM_KEYS & value.keys():
+        _refuse_address(value, spot, log)
+    else:
+        log.add("unknown-collection", spot, f"{shorten_value(value)} is not a model; write `provider:model`")
 
-    def __init__(self, header: Mapping[str, Any], names: list[Any], collections: Collections | None, log: FindingLog) -> None:
-        self._header, self._names, self._collections, self._log = header, names, collections, log
 
-    def read_all(self) -> Iterator[str]:
-        for place, value in enumerate(self._names):
-            self._spot = self._log.find_member_place(HEADER_PLACE, self._names, place)
-            if self._spot.line is None:
-                self._spot = self._log.find_member_place(HEADER_PLACE, self._header, "models")
-            yield from self._read_entry(value)
-
-    def _read_entry(self, value: Any) -> Iterator[str]:
-        if isinstance(value, dict):
-            name = read_model_name(value)
-            if name is None:
-                self._refuse(value)
-                return
-            yield name
-        elif isinstance(value, str):
-            yield from self._read_model_text(value.strip(), ())
-        else:
-            self._log.add("unknown-collection", self._spot, f"{shorten_value(value)} is not a model; write `provider:model`")
-
-    def _read_model_text(self, name: str, parents: tuple[str, ...]) -> Iterator[str]:
-        if ":" in name:
-            yield name
-            return
-        if self._collections is None and "/" not in name and name:
-            text = f"{shorten_value(name)} is a collection of models without a known folder: give --models-dir here, or --model to the run"
-            self._log.add("no-collections", self._spot, text)
-            return
-        collections = self._collections or {}
-        members = collections.get(name)
-        if members is None or name in parents:
-            self._log.add("unknown-collection", self._spot, self._describe_unknown_model(name, collections))
-            return
-        if not members:
-            self._log.add("empty-collection", self._spot, f"the collection {name} has no models")
-        for member in members:
-            yield from self._read_model_text(member, (*parents, name))
-
-    def _describe_unknown_model(self, name: str, collections: Collections) -> str:
-        names = ", ".join(sorted(collections)) or "none"
+def _read_model_text(
+    name: str, parents: tuple[str, ...], spot: Spot, collections: Collections | None, log: FindingLog
+) -> Iterator[str]:
+    if ":" in name:
+        yield name
+        return
+    if collections is None and "/" not in name and name:
+        text = f"{shorten_value(name)} is a collection of models without a known folder: give --models-dir here, or --model to the run"
+        log.add("no-collections", spot, text)
+        return
+    members = (collections or {}).get(name)
+    if members is None or name in parents:
         provider, _, model = name.partition("/")
         hint = f"; write `{provider}:{model}`" if model else ""
-        return (
-            f"{shorten_value(name) or 'an empty text'} is neither `provider:model` nor a collection{hint}; collections: {names}"
-        )
+        known_names = ", ".join(sorted(collections or ())) or "none"
+        text = f"{shorten_value(name) or 'an empty text'} is neither `provider:model` nor a collection{hint}"
+        log.add("unknown-collection", spot, f"{text}; collections: {known_names}")
+        return
+    if not members:
+        log.add("empty-collection", spot, f"the collection {name} has no models")
+    for member in members:
+        yield from _read_model_text(member, (*parents, name), spot, collections, log)
 
-    def _refuse(self, value: Mapping[str, Any]) -> None:
-        if not _CUSTOM_KEYS & value.keys():
-            self._log.add("unknown-collection", self._spot, f"{shorten_value(value)} is not a model; write `provider:model`")
-            return
-        name = str(value.get("id", "my-model")).rpartition(":")[2]
-        base = str(value.get("url", "https://...")).removesuffix("/chat/completions")
-        entry = f"{{models: {{{name}: {{model: openai/{value.get('modelName', name)}, api_base: {base}}}}}}}"
-        text = f"{shorten_value(name)} has an address; add {entry} to models.yaml, and use --model {name}"
-        self._log.add("custom-model", self._spot, text)
+
+def _refuse_address(value: Mapping[str, Any], spot: Spot, log: FindingLog) -> None:
+    name = str(value.get("id", "my-model")).rpartition(":")[2]
+    base = str(value.get("url", "https://...")).removesuffix("/chat/completions")
+    entry = f"{{models: {{{name}: {{model: openai/{value.get('modelName', name)}, api_base: {base}}}}}}}"
+    log.add("custom-model", spot, f"{shorten_value(name)} has an address; add {entry} to models.yaml, and use --model {name}")
 
 
 def read_model_name(value: Any) -> str | None:
@@ -160,8 +128,8 @@ def read_model_name(value: Any) -> str | None:
     return value.strip() if isinstance(value, str) and ":" in value else None
 
 
-def read_judges(header: Mapping[str, Any], log: FindingLog) -> tuple[Judge, ...]:
-    """Return the judges of `evaluationConfig.llm-coverage.judges`, with models as litellm strings; none: the default judges."""
+def read_judges(header: Mapping[str, Any], log: FindingLog) -> tuple[str, ...]:
+    """Return the judges of `evaluationConfig.llm-coverage.judges` as `approach=model` (litellm strings); none: the default judges."""
     settings = header.get("evaluationConfig")
     coverage = settings.get("llm-coverage") if isinstance(settings, dict) else None
     if not isinstance(coverage, dict):
@@ -173,22 +141,17 @@ def read_judges(header: Mapping[str, Any], log: FindingLog) -> tuple[Judge, ...]
     if judges is None:
         return ()
     if not isinstance(judges, list):
-        log.add_in_header(
-            "bad-judge",
-            coverage,
-            "judges",
-            f"judges is {shorten_value(judges)}; write a list",
-        )
+        log.add_in_header("bad-judge", coverage, "judges", f"judges is {shorten_value(judges)}; write a list")
         return ()
     read = [_judge(value, log, log.find_member_place(HEADER_PLACE, judges, place)) for place, value in enumerate(judges)]
     return tuple(dict.fromkeys(judge for judge in read if judge is not None))
 
 
-def _judge(value: Any, log: FindingLog, spot: Any) -> Judge | None:
+def _judge(value: Any, log: FindingLog, spot: Spot) -> str | None:
     values = value if isinstance(value, dict) else {"model": value}
     name, approach = read_model_name(values.get("model")), values.get("approach", JUDGING_APPROACHES[0])
     if name is None or approach not in JUDGING_APPROACHES:
         choices = f"{{model: provider:model, approach: {' | '.join(JUDGING_APPROACHES)}}}"
         log.add("bad-judge", spot, f"the judge {shorten_value(value)} cannot be read; allowed: {choices}")
         return None
-    return Judge(convert_to_litellm_name(name), approach)
+    return f"{approach}={convert_to_litellm_name(name)}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any, NamedTuple
+from collections.abc import Callable
 
 LONGEST_SEARCH = 1.0
 """Seconds after which the search for a pattern in a text is given up."""
@@ -46,55 +46,45 @@ class SearchTooLong(Exception):
     """A search for a pattern exceeded the time limit."""
 
 
-class CompiledPattern(NamedTuple):
-    """A pattern that is ready to be searched for."""
-
-    machine: Any
-    """A compiled pattern of the package `regex`."""
-
-    def has_match(self, text: str) -> bool:
-        """Return whether the pattern matches anywhere in the text. Raises SearchTooLong after `LONGEST_SEARCH` seconds."""
-        try:
-            return self.machine.search(replace_folding_letters(text), timeout=LONGEST_SEARCH) is not None
-        except (TimeoutError, MemoryError) as error:
-            raise SearchTooLong from error
-
-
 @functools.lru_cache(maxsize=256)
 def replace_folding_letters(text: str) -> str:
     """Replace the letters that only `regex` equates with ASCII letters when it ignores case."""
     return text if text.isascii() else text.translate(_FOLDED_TO_ASCII)
 
 
-def compile_pattern(pattern: str, ignore_case: bool = False) -> CompiledPattern:
-    """Compile a pattern, once per process. Raises BadPattern."""
-    result = _compile_or_explain(pattern, ignore_case)
-    if isinstance(result, str):
-        raise BadPattern(result)
-    return result
-
-
-def pattern_fault(pattern: str, ignore_case: bool = False) -> str | None:
-    """Return why a text is not a valid pattern, or None if it is valid."""
-    result = _compile_or_explain(pattern, ignore_case)
-    return result if isinstance(result, str) else None
-
-
 @functools.lru_cache(maxsize=4096)
-def _compile_or_explain(pattern: str, ignore_case: bool) -> CompiledPattern | str:
+def compile_pattern(pattern: str, ignore_case: bool = False) -> Callable[[str], bool]:
+    """Return whether a text has a match, as a function; compiles the pattern once per process.
+
+    Raises BadPattern. The function raises SearchTooLong after `LONGEST_SEARCH` seconds.
+    """
     import regex
 
     try:
         _check_size(pattern)
-        return CompiledPattern(
-            regex.compile(translate_pattern(replace_folding_letters(pattern)), regex.V0 | (regex.I if ignore_case else 0))
-        )
+        translated = translate_pattern(replace_folding_letters(pattern))
+        machine = regex.compile(translated, regex.V0 | (regex.I if ignore_case else 0))
+    except regex.error as fault:
+        raise BadPattern(str(fault.msg)) from fault
+    except (RecursionError, MemoryError, OverflowError) as fault:
+        raise BadPattern(f"it is too large ({type(fault).__name__})") from fault
+
+    def has_match(text: str) -> bool:
+        try:
+            return machine.search(replace_folding_letters(text), timeout=LONGEST_SEARCH) is not None
+        except (TimeoutError, MemoryError) as error:
+            raise SearchTooLong from error
+
+    return has_match
+
+
+def pattern_fault(pattern: str, ignore_case: bool = False) -> str | None:
+    """Return why a text is not a valid pattern, or None if it is valid."""
+    try:
+        compile_pattern(pattern, ignore_case)
     except BadPattern as fault:
         return str(fault)
-    except regex.error as fault:
-        return str(fault.msg)
-    except (RecursionError, MemoryError, OverflowError) as fault:
-        return f"it is too large ({type(fault).__name__})"
+    return None
 
 
 def _check_size(pattern: str) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
-from dtef_pipeline.rubric.blueprint import patterns
 from dtef_pipeline.rubric.blueprint.blueprint_yaml import (
     MAX_CHARACTERS,
     ParsedDocuments,
@@ -18,17 +17,17 @@ from dtef_pipeline.rubric.blueprint.blueprint_yaml import (
     read_yaml,
 )
 from dtef_pipeline.rubric.blueprint.findings import HEADER_PLACE, FindingLog, Spot, shorten_value
-from dtef_pipeline.rubric.blueprint.function_names import PatternFault
-from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, Judge, ParsedBlueprint, PromptItem
+from dtef_pipeline.rubric.blueprint.model import Blueprint, BlueprintFinding, ParsedBlueprint, PromptItem
 from dtef_pipeline.rubric.blueprint.named_models import Collections, read_judges, read_models
-from dtef_pipeline.rubric.blueprint.points import PointReader, format_citation
 from dtef_pipeline.rubric.blueprint.prompt_items import (
     CITATION_KEYS,
     IDEAL_KEYS,
     PROMPT_TEXT_KEYS,
     SHOULD_KEYS,
+    PointReader,
     PromptReader,
     SharedSettings,
+    format_citation,
     read_shared_settings,
 )
 
@@ -78,7 +77,6 @@ def read_blueprint(
     *,
     as_json: bool | None = None,
     other_functions: Collection[str] = (),
-    pattern_fault: PatternFault = patterns.pattern_fault,
 ) -> ParsedBlueprint:
     """Return the blueprint of a file and all findings. A file that cannot be parsed has one finding.
 
@@ -88,7 +86,6 @@ def read_blueprint(
         collections: of models, by name; None if unknown.
         as_json: whether the text is JSON; None: if the file's name ends in `.json`.
         other_functions: names of point functions of other packages.
-        pattern_fault: returns why a text is not a JavaScript pattern, given it and whether case is ignored, or None if it is one.
     """
     as_json = isinstance(source, Path) and source.suffix.lower() == ".json" if as_json is None else as_json
     try:
@@ -99,7 +96,7 @@ def read_blueprint(
     log = FindingLog(documents.lines)
     parts = _split(documents, as_json)
     _check_header(identifier, parts, log)
-    points = PointReader(log, _read_definitions(parts.header, log), pattern_fault, other_functions)
+    points = PointReader(log, _read_definitions(parts.header, log), other_functions)
     prompts = PromptReader(log, points, read_shared_settings(parts.header, log))
     items = []
     for number, (value, line) in enumerate(parts.prompts):
@@ -172,11 +169,8 @@ def _check_header(identifier: str, parts: _Parts, log: FindingLog) -> None:
         log.add("reserved-id", Spot(HEADER_PLACE), text)
     if not parts.prompts:
         got = f"; prompts is {shorten_value(header['prompts'])}" if header.get("prompts") is not None else ""
-        log.add(
-            "no-prompts",
-            Spot(HEADER_PLACE, log.lines.find_member_line(header)),
-            f"prompts are missing{got}; write a list of them after a line ---",
-        )
+        spot = Spot(HEADER_PLACE, log.lines.find_member_line(header))
+        log.add("no-prompts", spot, f"prompts are missing{got}; write a list of them after a line ---")
     for key in _ID_KEYS:
         if header.get(key) is not None:
             text = f"the {key} {shorten_value(header[key])} is not used; the blueprint gets the name {identifier} from its path"
@@ -185,10 +179,7 @@ def _check_header(identifier: str, parts: _Parts, log: FindingLog) -> None:
     for key in ("title", "configTitle", "description"):
         if isinstance(header.get(key), (dict, list)):
             log.add_in_header(
-                "unknown-key",
-                header,
-                key,
-                f"`{key}` is {shorten_value(header[key])}, not a text, and is ignored",
+                "unknown-key", header, key, f"`{key}` is {shorten_value(header[key])}, not a text, and is ignored"
             )
     for names in (("title", "configTitle"), ("system", "systemPrompt"), _DEFINITION_KEYS):
         log.check_second_names(header, names, HEADER_PLACE)
@@ -199,12 +190,7 @@ def _read_definitions(header: Mapping[str, Any], log: FindingLog) -> Mapping[str
     if key is None:
         return {}
     if not isinstance(header[key], dict):
-        log.add_in_header(
-            "bad-header",
-            header,
-            key,
-            f"{key} is {shorten_value(header[key])}; write a mapping of names",
-        )
+        log.add_in_header("bad-header", header, key, f"{key} is {shorten_value(header[key])}; write a mapping of names")
         return {}
     definitions: Mapping[str, Any] = header[key]
     return definitions
@@ -215,7 +201,7 @@ def _build_blueprint(
     header: dict[str, Any],
     items: list[PromptItem],
     models: tuple[str, ...],
-    judges: tuple[Judge, ...],
+    judges: tuple[str, ...],
     settings: SharedSettings,
 ) -> Blueprint:
     title = next((header[key] for key in ("title", "configTitle") if header.get(key)), None)

@@ -8,8 +8,8 @@ from typing import Any
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
-from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, read_run
-from dtef_pipeline.rubric.score_rows import parse_policy
+from dtef_pipeline.rubric.blueprint_run import BlueprintRun, read_run
+from dtef_pipeline.rubric.scoring import parse_policy
 from dtef_pipeline.rubric.site.prompt_parts import POINT_ENDS, build_prompt_data, build_prompt_part, mean_of_prompt
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, build_ranked_board, describe_best_model, judge_words
 from dtef_pipeline.rubric.site.run_history import build_history_section

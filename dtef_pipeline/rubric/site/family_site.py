@@ -10,15 +10,14 @@ import pandas as pd
 
 from dtef_pipeline.report.row_reader import StoredRows
 from dtef_pipeline.rubric.blueprint.findings import FINDING_LEVELS
-from dtef_pipeline.rubric.board import MIN_BLUEPRINTS, TEST_TAG
-from dtef_pipeline.rubric.hybrid import ScoringPolicy, compute_hybrid_at
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
+from dtef_pipeline.rubric.board import MIN_BLUEPRINTS, TEST_TAG, describe_unlike_runs
 from dtef_pipeline.rubric.rubric_drift import WATCHED
-from dtef_pipeline.rubric.run_comparison import describe_unlike_runs
+from dtef_pipeline.rubric.scoring import ScoringPolicy, compute_hybrid_at
 from dtef_pipeline.rubric.site.blueprint_pages import blueprint_pages, build_blueprint_list, tag_pages
 from dtef_pipeline.rubric.site.judges import build_judges_section, judge_sections
 from dtef_pipeline.rubric.site.model_sections import make_model_sections
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, build_ranked_board, describe_best_model
+from dtef_pipeline.rubric.tables import RUBRIC_TABLES
 from dtef_pipeline.site.content import Column, Fold, Section, Table, TemplateBlock, convert_to_rows
 from dtef_pipeline.site.family_content import FamilyContent, FamilySite
 from dtef_pipeline.site.paths import address_id, state_address

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dtef_pipeline.rubric.results.blueprint_run import describe_criterion
+from dtef_pipeline.rubric.blueprint_run import describe_criterion
 from dtef_pipeline.rubric.site.prompt_parts import truncate_model_text
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from dtef_pipeline.rubric.tables import RUBRIC_CELL, RUBRIC_POINT

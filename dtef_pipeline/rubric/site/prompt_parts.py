@@ -8,11 +8,10 @@ from typing import Any
 
 from dtef_pipeline.report.row_reader import StoredRow
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED, SHOULD_NOT
-from dtef_pipeline.rubric.results.blueprint_run import (
+from dtef_pipeline.rubric.blueprint_run import (
     BlueprintRun,
     describe_criterion,
     describe_judges_answered,
-    iterate_counts,
     make_criterion_key,
     make_response_key,
     mean,
@@ -119,7 +118,7 @@ def build_prompt_data(run: BlueprintRun, prompt: str, path: str) -> DataFile:
 def _build_response(run: BlueprintRun, row: StoredRow) -> dict[str, Any]:
     key = make_response_key(row)
     cell = run.cells.get((row["prompt"], *key[:-1]), {})
-    reasons = ", ".join(reason for reason, _ in iterate_counts(cell.get("reasons")))
+    reasons = ", ".join(reason for reason, _ in cell.get("reasons") or ())
     states = (
         "" if row["status"] in (None, "ok") else f"{row['status']}: {row['error'] or 'no text'}",
         "cut off by the token limit" if row["truncated"] else "",

@@ -11,15 +11,13 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
+from dtef_pipeline.asking.snapshot_order import among, order_in
 from dtef_pipeline.boards.cells import register_missing_tables
 from dtef_pipeline.report.row_reader import StoredRow, StoredRows
-from dtef_pipeline.rubric.results.blueprint_run import (
-    find_shown_runs,
-    find_slices,
-    list_snapshots_in_order,
-    load_model_scores,
-)
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
+from dtef_pipeline.rubric.blueprint_run import find_slices
+from dtef_pipeline.rubric.board import select_latest_runs
+from dtef_pipeline.rubric.scoring import MODEL_LEVEL
+from dtef_pipeline.rubric.tables import RUBRIC_TABLES
 from dtef_pipeline.site.content import Column, Estimate, Link, convert_to_rows, is_unknown
 from dtef_pipeline.site.family_content import BoardRow, RankedBoard
 from dtef_pipeline.site.leaderboard import describe_best_of_models
@@ -38,6 +36,10 @@ _SHOWN_SCORES = """
     FROM rubric_scores AS scores SEMI JOIN shown_runs USING (blueprint, snapshot)
     LEFT JOIN (FROM rubric_board WHERE cut = 'blueprint') AS board USING (blueprint, snapshot, model)
     WHERE level = 'model' ORDER BY blueprint, hybrid DESC NULLS LAST, model"""
+_RUN_TIMES = """(
+    SELECT snapshot, answered_at FROM rubric_runs
+    UNION ALL FROM (SELECT snapshot, answered_at FROM rubric_responses ANTI JOIN rubric_runs USING (snapshot)))"""
+_RUNS = "SELECT blueprint, snapshot FROM rubric_responses UNION SELECT blueprint, snapshot FROM rubric_runs"
 _PROMPTS = """
     SELECT blueprint, prompt, row_number() OVER (PARTITION BY blueprint ORDER BY position, prompt) AS number,
         [message.text FOR message IN messages IF message.role = 'user' AND message.text <> ''][1] AS text
@@ -71,14 +73,20 @@ class RubricRows:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.rows = StoredRows(connection)
         register_missing_tables(connection, {name: spec.schema for name, spec in RUBRIC_TABLES.items()})
-        self.order = list_snapshots_in_order(self.rows)
-        self.all_scores = load_model_scores(self.rows)
+        self.order = order_in(connection, _RUN_TIMES)
+        self.all_scores = self.rows.frame("rubric_scores", {"level": MODEL_LEVEL})
         """Scores of whole models, in all runs."""
-        self.runs = find_shown_runs(self.rows, self.all_scores, self.order)
+        self.runs = self._find_shown_runs()
         """The shown snapshot of each blueprint."""
         shown_runs = pd.DataFrame({"blueprint": list(self.runs), "snapshot": list(self.runs.values())}, dtype="str")
         connection.register("shown_runs", shown_runs)
         self.shown = TablesOfBlueprints(connection)
+
+    def _find_shown_runs(self) -> dict[str, str]:
+        """Return each blueprint's latest snapshot with a score, else its latest; blueprints without a run are left out."""
+        runs = self.query_frame(_RUNS).astype("str").groupby("blueprint")["snapshot"]
+        scored = select_latest_runs(self.all_scores, self.order).astype("str").itertuples(index=False, name=None)
+        return {str(name): among(self.order, snapshots)[-1] for name, snapshots in runs} | dict(scored)
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[StoredRow]:
         """Return the rows of a query with named parameters."""

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from dtef_pipeline.asking.snapshot_order import among
-from dtef_pipeline.rubric.results.blueprint_run import BlueprintRun, describe_criterion
-from dtef_pipeline.rubric.run_comparison import find_moved_prompts
+from dtef_pipeline.rubric.blueprint_run import BlueprintRun, describe_criterion
+from dtef_pipeline.rubric.board import find_moved_prompts
 from dtef_pipeline.rubric.site.prompt_parts import truncate_model_text
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from dtef_pipeline.site.content import Block, Chart, Column, Fold, Section, Table, TemplateBlock, convert_to_rows

@@ -17,7 +17,7 @@ import pytest
 from assets.launch import LaunchResult
 from assets.stage.file_notes import add_noted
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS, INSIGHT_KINDS
+from dtef_pipeline.rubric.analyst_report import DIMENSIONS, INSIGHT_KINDS
 from resources.notes import BLUEPRINT_NOTES, RubricFile, content_hash
 from resources.warehouse import Warehouse
 from tests.assets.family_state import RUBRIC_STAGE_NAMES, FamilyState

@@ -10,10 +10,9 @@ import pytest
 
 from assets.stage.versions import content_version
 from dtef_pipeline.rubric.board import BOARD_READS, rubric_board
+from dtef_pipeline.rubric.episodes import build_point_rows
 from dtef_pipeline.rubric.functions import prepare_function
-from dtef_pipeline.rubric.hybrid import ScoringPolicy
-from dtef_pipeline.rubric.point_rows import build_point_rows
-from dtef_pipeline.rubric.score_rows import score_tables
+from dtef_pipeline.rubric.scoring import ScoringPolicy, score_tables
 from tests.assets.rubric.conftest import RubricPipeline, copy_finished, make_finished
 from tests.made.rubric_documents import PATHS, PATHS_PROMPTS
 

@@ -6,7 +6,7 @@ import pytest
 
 from assets.engine.roll_up_names import RUBRIC_ROLL_UP_NAMES
 from assets.launch import LaunchResult
-from dtef_pipeline.rubric.summaries.analyst_report import DIMENSIONS
+from dtef_pipeline.rubric.analyst_report import DIMENSIONS
 from tests.assets.rubric.reviews import Reviews
 
 Nights = tuple[Reviews, list[LaunchResult]]

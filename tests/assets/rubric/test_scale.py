@@ -10,8 +10,8 @@ import duckdb
 import pytest
 
 from dtef_pipeline.judging.consensus import TEN_CLASSES
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.site.family_site import read
+from dtef_pipeline.rubric.tables import RUBRIC_TABLES
 from dtef_pipeline.site.content import DataFile
 from tests.assets.rubric.conftest import RubricPipeline, rubric_pipeline
 from tests.made.rubric_by_hand import near, scored_by_hand

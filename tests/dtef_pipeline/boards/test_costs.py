@@ -16,8 +16,7 @@ from dtef_pipeline.boards.costs import costs, count_calls_once, load_costs, sum_
 from dtef_pipeline.boards.family_calls import Calls, FamilyCalls
 from dtef_pipeline.drift.verdict_tables import ANCHORS
 from dtef_pipeline.qa.tables import QA_CALL_TABLES, QA_JUDGEMENTS, QA_RESPONSES
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CALL_TABLES
-from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES
+from dtef_pipeline.rubric.tables import RUBRIC_CALL_TABLES, RUBRIC_RESPONSES
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.stages import SURVEY_CALL_TABLES
 from dtef_pipeline.survey.tables import PREDICTIONS

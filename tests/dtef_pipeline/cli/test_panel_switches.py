@@ -15,7 +15,7 @@ from dtef_pipeline.cli.rubric import rubric_run
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.family.run_settings import RunSettings
 from dtef_pipeline.qa.settings import QaSettings
-from dtef_pipeline.rubric.hybrid import ScoringPolicy
+from dtef_pipeline.rubric.scoring import ScoringPolicy
 from dtef_pipeline.rubric.settings import RubricSettings
 from resources.settings import Settings
 from tests.dtef_pipeline.cli.commands import name_panel

@@ -13,10 +13,10 @@ import pytest
 from assets.rubric.roll_ups import rubric_champions
 from assets.stage.resources import Store
 from dtef_pipeline.rubric.board import BOARD_READS, rubric_board
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CHAMPIONS, RUBRIC_GRADES, RUBRIC_TABLES
 from dtef_pipeline.rubric.rubric_roll_ups import JUDGED_READ, build_agreement_tables, build_validity_tables
 from dtef_pipeline.rubric.site.family_site import build_unlike_section
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
+from dtef_pipeline.rubric.tables import RUBRIC_CHAMPIONS, RUBRIC_GRADES, RUBRIC_TABLES
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, name_panel, ok, refused
 from tests.made.rubric_pages import JUDGES, made_tables

@@ -16,7 +16,7 @@ from dtef_pipeline.cli.rubric.rubric_run import RUBRIC_RUN, describe_removed_sum
 from dtef_pipeline.cli.settings_command import RunFlags
 from dtef_pipeline.cli.stage_runs import open_dagster_instance
 from dtef_pipeline.families import FAMILY_BY_NAME
-from dtef_pipeline.rubric.judge_requests import choose_judges
+from dtef_pipeline.rubric.episodes import choose_judges
 from dtef_pipeline.rubric.settings import RubricSettings
 from dtef_pipeline.rubric.tables import RUBRIC_BOARD, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES, RUBRIC_SCORES
 from resources.notes import BLUEPRINT_NOTES

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 from dtef_pipeline.asking.models import ModelSpec, load_models
-from dtef_pipeline.asking.request import Message, Request, Response
+from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.judging.judges import JudgeConfig
-from dtef_pipeline.judging.prompts import Case
+from dtef_pipeline.judging.prompts import Case, Turn
 from tests.made.responses import response
 
 ANSWER_AND_BATTERY_COLUMNS = "Is tap water safe to drink in Oslo?"
 CRITERIA = ("Says that it is safe.", "Names a source.", "Mentions the season.")
-CASE = Case("Yes, it is.", CRITERIA[0], (Message("system", "Be brief."), Message("user", ANSWER_AND_BATTERY_COLUMNS)), CRITERIA)
+CASE = Case("Yes, it is.", CRITERIA[0], (Turn("system", "Be brief."), Turn("user", ANSWER_AND_BATTERY_COLUMNS)), CRITERIA)
 MODELS = load_models("collections: {judges: [mini]}\nmodels: {mini: {model: openai/mini}, big: {model: openai/big}}")
 MINI = ModelSpec(name="mini", model="openai/mini", max_tokens=2048)
 JUDGE = JudgeConfig("standard", MINI)

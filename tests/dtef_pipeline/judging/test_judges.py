@@ -7,13 +7,7 @@ import pytest
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.consensus import FIVE_CLASSES, TEN_CLASSES
-from dtef_pipeline.judging.judges import (
-    configure_judges,
-    consensus_id,
-    default_judges,
-    judge_hash,
-    parse_judges,
-)
+from dtef_pipeline.judging.judges import configure_judges, consensus_id, default_judges, judge_hash, parse_judges
 from tests.dtef_pipeline.judging.cases import MODELS
 
 

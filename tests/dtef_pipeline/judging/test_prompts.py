@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.asking.request import Message
-from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.judging.consensus import FIVE_CLASSES, TEN_CLASSES, class_scale
+from dtef_pipeline.judging.consensus import FIVE_CLASSES, TEN_CLASSES
 from dtef_pipeline.judging.prompts import (
     APPROACHES,
     JUDGE_TAGS,
@@ -19,13 +17,13 @@ from dtef_pipeline.judging.prompts import (
     NOTHING_WAS_WRITTEN,
     WRITTEN_BY_THE_MODEL,
     Case,
+    Turn,
     build_correction,
     escape_tags,
     judge_messages,
     list_order,
     wrap_in_tags,
 )
-from dtef_pipeline.rubric.blueprint.model import Turn
 from tests.dtef_pipeline.judging.cases import ANSWER_AND_BATTERY_COLUMNS, CASE, CRITERIA, blocks_of
 
 
@@ -102,7 +100,7 @@ def test_an_empty_reply_is_no_empty_message() -> None:
 
 def test_cases_that_lack_what_is_shown_are_refused() -> None:
     with pytest.raises(ValueError, match="only system prompts"):
-        judge_messages("prompt-aware", Case("t", "c", (Message("system", "s"),)))
+        judge_messages("prompt-aware", Case("t", "c", (Turn("system", "s"),)))
     with pytest.raises(ValueError, match="not among the 1"):
         judge_messages("holistic", Case("t", "c", CASE.turns, ("d",)))
     with pytest.raises(ValueError, match="allowed: standard, prompt-aware, holistic"):
@@ -110,10 +108,8 @@ def test_cases_that_lack_what_is_shown_are_refused() -> None:
 
 
 def test_the_numbers_of_the_classes() -> None:
-    assert list(class_scale(5).numbers.values()) == [0, 0.25, 0.5, 0.75, 1]
-    assert list(class_scale(10).numbers.values()) == [0, 0.001, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1]
-    with pytest.raises(ConfigError, match="got 7; allowed: 5, 10"):
-        class_scale(7)
+    assert list(FIVE_CLASSES.numbers.values()) == [0, 0.25, 0.5, 0.75, 1]
+    assert list(TEN_CLASSES.numbers.values()) == [0, 0.001, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1]
 
 
 PIECES = (

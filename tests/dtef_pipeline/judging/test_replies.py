@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.judging.consensus import FIVE_CLASSES, TEN_CLASSES
-from dtef_pipeline.judging.replies import read_reply
+from dtef_pipeline.judging.judgement import read_reply
 
 PIECES = (
     *FIVE_CLASSES.numbers,

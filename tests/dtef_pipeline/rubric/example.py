@@ -41,7 +41,7 @@ def points() -> pd.DataFrame:
     place = ["blueprint", "prompt", "block", "path", "position"]
     weights = pd.DataFrame(list(_weights()), columns=[*place, "weight"])
     rows = example()["points"].merge(weights, "left", place, validate="many_to_one")
-    return as_ours(rows.assign(low=rows["score"], high=rows["score"], reason="unreadable"))
+    return as_ours(rows.assign(partial=False, reason="unreadable"))
 
 
 def prompts() -> pd.DataFrame:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.rubric.aggregate import compute_blueprint_scores
-from dtef_pipeline.rubric.coverage import compute_coverage
+from dtef_pipeline.rubric.functions import FunctionScore, prepare_function
+from dtef_pipeline.rubric.scoring import compute_blueprint_scores, compute_coverage
 
 RESPONSE_ROW = {
     "blueprint": "b",
@@ -19,7 +19,7 @@ RESPONSE_ROW = {
     "system_index": 0,
     "draw": 0,
 }
-POINT_ROW = {**RESPONSE_ROW, "block": "should", "path": None, "weight": 1.0}
+POINT_ROW = {**RESPONSE_ROW, "block": "should", "path": None, "weight": 1.0, "partial": False}
 
 
 def points_of(*points: dict[str, Any], **keys: Any) -> pd.DataFrame:
@@ -58,3 +58,8 @@ def runs_of(model: str, *values: float, first: int = 0, snapshot: str = "s1", n_
         for at, value in enumerate(values, start=first)
         for prompt in range(n_prompts)
     ]
+
+
+def evaluate(name: str, argument: Any, text: str, engine: Any = None, context: Any = None, **others: Any) -> FunctionScore:
+    """What a function makes of one response."""
+    return prepare_function(name, argument, engine, **others)(text, context)

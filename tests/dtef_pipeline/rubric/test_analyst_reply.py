@@ -8,18 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.rubric.summaries.analyst_report import (
+from dtef_pipeline.rubric.analyst_report import (
     DIMENSIONS,
     INSIGHT_KINDS,
-    SummaryMention,
+    escape_markdown,
     extract_reasoning,
-    format_markdown,
-    format_summary_text,
     read_replies,
     replace_refs,
     score_in,
 )
-from dtef_pipeline.rubric.summaries.anonymise import Participant, draw_pseudonyms
+from dtef_pipeline.rubric.anonymise import Participant, draw_pseudonyms
 from tests.made.shared_cases import cases_beside
 
 CASES = cases_beside(__file__)
@@ -44,10 +42,10 @@ def whole() -> str:
 class TestBlocks:
     def test_a_whole_reply_misses_nothing(self) -> None:
         reply = read_replies((whole(),), IDS)
-        assert (reply.missing_blocks, dict(reply.dropped_grades)) == ((), {})
+        assert (reply.missing_blocks, reply.n_dropped) == ((), 0)
         assert [finding.kind for finding in reply.findings] == list(INSIGHT_KINDS)
         assert len(reply.grades) == 26
-        assert format_summary_text(reply.findings[0].text) == "key_finding openai/gpt-4o"
+        assert reply.findings[0].text == "key_finding openai/gpt-4o"
 
     def test_what_is_missing_is_named_by_kind_and_by_ids(self) -> None:
         reply = read_replies((whole().replace("pattern>", "hunch>").replace(grade("tone"), ""),), IDS)
@@ -71,13 +69,13 @@ class TestBlocks:
     def test_tags_are_read_in_any_case_and_thoughts_are_not(self) -> None:
         text = f"<think><strength>no</strength>{grade()}</think><Strength>yes</STRENGTH>"
         reply = read_replies((text,), IDS)
-        assert [format_summary_text(finding.text) for finding in reply.findings] == ["yes"]
+        assert [finding.text for finding in reply.findings] == ["yes"]
         assert reply.grades == ()
 
     def test_unknown_models_and_dimensions_are_dropped_and_counted(self) -> None:
         text = grade("charm") + grade().replace(MODEL, "MD_6999") + grade(inside="SCORE: 2") + grade(inside="SCORE: 9")
         reply = read_replies((text,), IDS)
-        assert dict(reply.dropped_grades) == {"unknown dimension": 1, "unknown model": 1, "twice": 1}
+        assert reply.n_dropped == 3
         assert [one.score for one in reply.grades] == [9]
 
     def test_a_grade_of_n_a_is_there_and_null(self) -> None:
@@ -89,20 +87,14 @@ class TestBlocks:
 class TestNames:
     def test_refs_become_models_variants_makers_and_prompts(self) -> None:
         text = f'{REF}, {VARIANT}, <ref maker="{MAKER}"/>, <ref maker="{MAKER}" model="{MODEL}" prompt="P_2"></ref>'
-        found = [part for part in replace_refs(text, IDS, {"P_2": "second"}) if isinstance(part, SummaryMention)]
-        assert found == [
-            SummaryMention(Participant(GPT)),
-            SummaryMention(Participant(GPT, 0.5, 1)),
-            SummaryMention(None, "OpenAI"),
-            SummaryMention(Participant(GPT), None, "second"),
-        ]
-        assert format_summary_text(replace_refs(VARIANT, IDS)) == "openai/gpt-4o[temp:0.5][sp_idx:1]"
+        of_variant = "openai/gpt-4o[temp:0.5][sp_idx:1]"
+        assert replace_refs(text, IDS, {"P_2": "second"}) == f"openai/gpt-4o, {of_variant}, OpenAI, openai/gpt-4o"
 
     @pytest.mark.parametrize(
         "form", [escape(REF), escape(REF, quote=False), REF.replace(" />", ">"), REF.upper().replace("MAKER=", "maker=")]
     )
     def test_escaped_and_otherwise_written_refs_are_read(self, form: str) -> None:
-        assert format_summary_text(replace_refs(f"a {form} b", IDS)) == "a openai/gpt-4o b"
+        assert replace_refs(f"a {form} b", IDS) == "a openai/gpt-4o b"
 
     def test_bare_ids_become_names(self) -> None:
         """Only ids in a `<ref>` became names."""
@@ -110,16 +102,16 @@ class TestNames:
         text = f"{MODEL} wins, {MAKER}/{MODEL} too, **{MODEL}**'s {of_variant}, {MAKER}."
         name = "openai/gpt-4o"
         named = f"{name} wins, {name} too, **{name}**'s {name}[temp:0.5][sp_idx:1], OpenAI."
-        assert format_summary_text(replace_refs(text, IDS)) == named
-        assert format_summary_text(replace_refs(text.lower(), IDS)) == named
+        assert replace_refs(text, IDS) == named
+        assert replace_refs(text.lower(), IDS) == named
 
     def test_markdown_around_an_id_and_in_it_hides_no_name(self) -> None:
         text = f"_{MODEL}_, __{MODEL}__, {MODEL.replace('_', '&_')}".replace("&", chr(92))
-        assert format_summary_text(replace_refs(text, IDS)) == "_openai/gpt-4o_, __openai/gpt-4o__, openai/gpt-4o"
+        assert replace_refs(text, IDS) == "_openai/gpt-4o_, __openai/gpt-4o__, openai/gpt-4o"
 
     @pytest.mark.parametrize("text", ["MD_9999 wins", "XMD_6000", "MK_5009/MD_6000 (sys:S_7000)", "MD_60000", "MD_"])
     def test_an_unknown_bare_id_stays_as_it_is(self, text: str) -> None:
-        assert replace_refs(text, IDS) == (text,)
+        assert replace_refs(text, IDS) == text
 
     @pytest.mark.parametrize(
         "ref",
@@ -133,27 +125,24 @@ class TestNames:
         ],
     )
     def test_an_unknown_ref_stays_as_it_is(self, ref: str) -> None:
-        assert replace_refs(f"a {ref} b", IDS, {}) == (f"a {ref} b",)
+        assert replace_refs(f"a {ref} b", IDS, {}) == f"a {ref} b"
 
     def test_what_the_analyst_wrote_is_no_markup(self) -> None:
-        written = format_markdown(replace_refs(f"[x](javascript:1) <script>a</script> **b** {REF} https://evil.example", IDS))
+        written = escape_markdown(replace_refs(f"[x](javascript:1) <script>a</script> **b** {REF} https://evil.example", IDS))
         assert r"\[x\]\(javascript\:1\) \<script\>" in written
         assert r"openai/gpt\-4o" in written
         assert r"https\://" in written
 
     def test_a_model_goes_by_the_name_that_tables_have_for_it(self) -> None:
-        text = replace_refs(f"{REF} and {VARIANT} by <ref maker='{MAKER}'/>", IDS)
         names = {GPT: "my-gpt", "else": "other"}
-        assert format_summary_text(text, names) == "my-gpt and my-gpt[temp:0.5][sp_idx:1] by OpenAI"
-        assert format_markdown(text, names).startswith(r"my\-gpt and my\-gpt\[temp")
+        text = replace_refs(f"{REF} and {VARIANT} by <ref maker='{MAKER}'/>", IDS, names=names)
+        assert text == "my-gpt and my-gpt[temp:0.5][sp_idx:1] by OpenAI"
 
     @given(st.text(max_size=60), st.sampled_from([REF, VARIANT, escape(VARIANT)]), st.text(max_size=60))
     def test_everything_around_a_mention_is_kept(self, before: str, ref: str, after: str) -> None:
         before, after = before.replace("<", "").replace("&", ""), after.replace("<", "").replace(">", "").replace("&", "")
-        parts = replace_refs(f"{before}{ref} {after}", IDS)
-        (mention,) = [part for part in parts if isinstance(part, SummaryMention)]
-        assert mention.participant is not None
-        assert format_summary_text(parts) == f"{before}{format_summary_text((mention,))} {after}"
+        name = "openai/gpt-4o" if ref == REF else "openai/gpt-4o[temp:0.5][sp_idx:1]"
+        assert replace_refs(f"{before}{ref} {after}", IDS) == f"{before}{name} {after}"
 
 
 @pytest.mark.parametrize(("text", "score"), CASES["scores"])

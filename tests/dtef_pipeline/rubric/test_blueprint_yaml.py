@@ -179,13 +179,7 @@ def test_huge_file_is_not_parsed() -> None:
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [
-        ('{"a": 1, "a": 2}', "'a'"),
-        ("{", "column 2"),
-        ("NaN", "NaN"),
-        ('["\\ud800"]', "ud"),
-        ('{"\\udc00": 1}', "ud"),
-    ],
+    [('{"a": 1, "a": 2}', "'a'"), ("{", "column 2"), ("NaN", "NaN"), ('["\\ud800"]', "ud"), ('{"\\udc00": 1}', "ud")],
 )
 def test_faulty_json_is_refused(text: str, problem: str) -> None:
     with pytest.raises(YamlFault, match=problem):

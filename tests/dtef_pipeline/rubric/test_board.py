@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks import rubric_coverage
+from benchmarks.rubric_coverage import WORLDS, expected, of_one, of_set
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.board import board, build_criterion_board, select_latest_runs
 from tests.dtef_pipeline.rubric.scored_rows import points_of, runs_of, scores_of
@@ -188,3 +191,22 @@ def test_no_scores_make_empty_boards_and_another_view_is_refused() -> None:
     assert len(build_criterion_board(points_of(), select_latest_runs(scores_of(), []))) == 0
     with pytest.raises(ConfigError, match="board by 'maker': allowed: overall, tag, blueprint, prompt"):
         board(scores_of(), [], {}, "maker")
+
+
+@pytest.mark.thorough
+def test_uneven_blueprints_with_gaps_leave_the_board_as_sure_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rubric_coverage, "DRAWN_FOR_TRUTH", 60_000)
+    world = replace(WORLDS["12, of 2 to 250 prompts"], lacking=0.1)
+    truth = expected(world)
+    found = pd.DataFrame([of_set(world, truth, at) for at in range(40)]).mean()
+    assert 0.88 <= found["board"] <= 1
+    assert found["rank"] >= 0.93
+
+
+@pytest.mark.thorough
+def test_prompts_of_one_blueprint_leave_scores_and_differences_as_sure_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rubric_coverage, "PROMPTS_WITHIN", 3_000)
+    monkeypatch.setattr(rubric_coverage, "_WITHIN", {})
+    found = pd.DataFrame([of_one(20, at) for at in range(30)]).mean()
+    assert 0.88 <= found["within"] <= 1
+    assert 0.88 <= found["runs"] <= 1

@@ -8,15 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.rubric.labels.label_corrections import (
-    BLUEPRINT_ROW,
-    BOARD_ROW,
-    compute_corrected,
-    measure_known_classes,
-    parts,
-)
-from dtef_pipeline.rubric.labels.label_sheet import build_label_items
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_LABELS
+from dtef_pipeline.rubric.label_corrections import BLUEPRINT_ROW, BOARD_ROW, compute_corrected, measure_known_classes, parts
+from dtef_pipeline.rubric.label_sheet import build_label_items
+from dtef_pipeline.rubric.tables import RUBRIC_LABELS
 from tests.made.rubric_tables import CLASSES, RESPONSE, rubric_tables
 
 MADE = rubric_tables(prompts=14, models=("a", "b", "c"))

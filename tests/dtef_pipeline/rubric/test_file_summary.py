@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dtef_pipeline.rubric.blueprint.file_summary import summarise_file
+from dtef_pipeline.rubric.blueprint.blueprint_rows import summarise_file
 from dtef_pipeline.rubric.blueprint.named_models import read_collections
 from dtef_pipeline.rubric.blueprint.reading import make_blueprint_id, read_blueprint
 from tests.conftest import SHARED

@@ -18,10 +18,6 @@ FAULTY: dict[str, dict[str, Any]] = yaml.safe_load(
 COLLECTIONS: dict[str, tuple[str, ...]] = {"CORE": ("openai:gpt-4o",), "EMPTY": ()}
 
 
-def no_open_brackets(pattern: str, ignore_case: bool) -> str | None:
-    return "a ( is not closed" if pattern.count("(") > pattern.count(")") else None
-
-
 def known_collections(code: str) -> dict[str, tuple[str, ...]] | None:
     return None if code == "no-collections" else COLLECTIONS
 
@@ -34,7 +30,7 @@ def test_there_is_a_blueprint_for_each_kind() -> None:
 def test_finding_has_level_place_and_line(code: str) -> None:
     faulty = FAULTY[code]
     identifier = faulty.get("identifier", "folder__file")
-    read = read_blueprint(faulty["text"], identifier, known_collections(code), pattern_fault=no_open_brackets)
+    read = read_blueprint(faulty["text"], identifier, known_collections(code))
     (finding,) = (found for found in read.findings if found.code == code)
     assert 10 < len(finding.text) < 300
     assert "\n" not in finding.text
@@ -44,7 +40,7 @@ def test_finding_has_level_place_and_line(code: str) -> None:
 
 @pytest.mark.parametrize("code", [code for code, level in BLUEPRINT_FINDINGS.items() if level == "unscorable"])
 def test_criterion_that_cannot_be_scored_stays_in_the_blueprint_with_its_reason(code: str) -> None:
-    read = read_blueprint(FAULTY[code]["text"], "a", COLLECTIONS, pattern_fault=no_open_brackets)
+    read = read_blueprint(FAULTY[code]["text"], "a", COLLECTIONS)
     assert read.blueprint is not None
     ((criterion,),) = (prompt.criteria for prompt in read.blueprint.prompts)
     assert criterion.kind == "function"

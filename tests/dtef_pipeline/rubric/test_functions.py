@@ -13,14 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.rubric.blueprint import patterns
-from dtef_pipeline.rubric.blueprint.function_names import POINT_FUNCTIONS
 from dtef_pipeline.rubric.blueprint.model import FUNCTION_KIND
-from dtef_pipeline.rubric.blueprint.patterns import pattern_fault
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
-from dtef_pipeline.rubric.functions import FUNCTION_NAMES, FunctionScore, evaluate, prepare_function
-from dtef_pipeline.rubric.point_rows import build_point_rows
+from dtef_pipeline.rubric.episodes import build_point_rows
+from dtef_pipeline.rubric.functions import POINT_FUNCTIONS, FunctionScore, prepare_function
 from dtef_pipeline.rubric.tables import RUBRIC_CRITERIA, RUBRIC_JUDGEMENTS, RUBRIC_RESPONSES
 from tests.dtef_pipeline.rubric.example import FOLDER, example
+from tests.dtef_pipeline.rubric.scored_rows import evaluate
 from tests.made.shared_cases import cases_beside
 
 CASES = cases_beside(__file__)
@@ -56,10 +55,6 @@ def test_what_cannot_be_scored_is_unscored_with_its_reason(
     assert found.explanation
 
 
-def test_the_names_that_are_read_are_the_names_that_are_computed() -> None:
-    assert frozenset(POINT_FUNCTIONS) == FUNCTION_NAMES
-
-
 def test_a_point_says_what_it_found() -> None:
     assert evaluate("contains_all_of", ["x", "y", "z"], "x y").explanation == "found 2 of 3: 'x', 'y'; not 'z'"
     assert evaluate("contains_any_of", ["x", "y"], "a").explanation == "found none of 2: 'x', 'y'"
@@ -92,7 +87,7 @@ JSON_LIKE = st.recursive(
 )
 
 
-@given(st.sampled_from(sorted(FUNCTION_NAMES)), JSON_LIKE, st.text() | st.just(CALLS))
+@given(st.sampled_from(sorted(POINT_FUNCTIONS)), JSON_LIKE, st.text() | st.just(CALLS))
 def test_any_argument_gives_a_score_from_0_to_1_or_a_reason(name: str, argument: Any, text: str) -> None:
     found = evaluate(name, argument, text)
     assert (found.score is None) == (found.reason is not None)
@@ -100,7 +95,7 @@ def test_any_argument_gives_a_score_from_0_to_1_or_a_reason(name: str, argument:
     json.dumps(found.explanation)
 
 
-@given(st.sampled_from(sorted(name for name in FUNCTION_NAMES if f"not_{name}" in FUNCTION_NAMES)), JSON_LIKE, st.text())
+@given(st.sampled_from(sorted(name for name in POINT_FUNCTIONS if f"not_{name}" in POINT_FUNCTIONS)), JSON_LIKE, st.text())
 def test_a_negated_function_gives_the_rest_up_to_1(name: str, argument: Any, text: str) -> None:
     found, negated = evaluate(name, argument, text), evaluate(f"not_{name}", argument, text)
     if found.score is None or negated.score is None:
@@ -116,7 +111,7 @@ def test_function_points_of_the_scored_example_are_found_again() -> None:
     criteria = {}
     for blueprint in set(tables["responses"]["blueprint"]):
         path = FOLDER / "blueprints" / f"{blueprint.replace('__', '/')}.yml"
-        read = read_blueprint(path, blueprint, pattern_fault=pattern_fault).blueprint
+        read = read_blueprint(path, blueprint).blueprint
         assert read is not None
         criteria.update(
             {(blueprint, prompt.id, c.block, c.path, c.position): c for prompt in read.prompts for c in prompt.criteria}

@@ -14,26 +14,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.errors import SourceError
-from dtef_pipeline.rubric.labels.label_sheet import (
+from dtef_pipeline.rubric.label_sheet import (
     SHEET_COLUMNS,
     LabelSample,
     apply_human_labels,
     blind_rows,
     build_label_items,
     draw_id,
-    merge_history,
     read_labels,
     sample_labels,
     select_in_force,
     write_sheet_csv,
 )
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_LABELS
+from dtef_pipeline.rubric.tables import RUBRIC_LABELS
 from tests.made.rubric_tables import CLASSES, RESPONSE, rubric_tables
 
 MADE = rubric_tables()
 RESPONSE_BY_NAME = ["name" if name == "prompt" else name for name in RESPONSE]
 EARLY, LATE = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
-NO_LABELS = RUBRIC_LABELS.empty_table().to_pandas()
 
 
 def sample(**options: Any) -> LabelSample:
@@ -149,8 +147,7 @@ def in_force(labels: pd.DataFrame) -> list[float]:
 def test_a_later_label_of_an_author_overrules_and_both_stay() -> None:
     first = read("item,class,author\nx1,UNMET,Ada\nx1,EXACTLY_MET,Bo\n")
     later = read("item,class,author\nx1,MODERATELY_MET,Ada\n", LATE)
-    kept = merge_history(merge_history(merge_history(NO_LABELS, later), first), first)
-    assert len(kept) == 3
+    kept = pd.concat([first, later])
     assert in_force(kept) == [0.75]
 
 

@@ -11,11 +11,8 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.asking.models import Models, ModelSpec, load_models
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.judging.prompts import APPROACHES, Case, judge_messages
-from dtef_pipeline.rubric.blueprint.model import EXTRACTED, Turn
-from dtef_pipeline.rubric.blueprint.model import test_hash as hash_of_test
-from dtef_pipeline.rubric.blueprint.reading import read_blueprint
-from dtef_pipeline.rubric.summaries.extractions import (
+from dtef_pipeline.judging.prompts import APPROACHES, Case, Turn, judge_messages
+from dtef_pipeline.rubric.analysts import (
     POINT_CHARACTERS,
     POINTS_AT_MOST,
     PointsReply,
@@ -27,6 +24,9 @@ from dtef_pipeline.rubric.summaries.extractions import (
     is_lacking_criteria,
     read_points,
 )
+from dtef_pipeline.rubric.blueprint.model import EXTRACTED
+from dtef_pipeline.rubric.blueprint.model import test_hash as hash_of_test
+from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 
 MODEL = ModelSpec(name="a", model="openai/a", temperature=0.0)
 TURNS = (Turn("user", "Which rivers meet in Koblenz?"),)

@@ -8,7 +8,7 @@ import pytest
 
 from dtef_pipeline.rubric.blueprint.findings import FindingLog
 from dtef_pipeline.rubric.blueprint.model import Criterion
-from dtef_pipeline.rubric.blueprint.points import PointReader
+from dtef_pipeline.rubric.blueprint.prompt_items import PointReader
 from tests.made.shared_cases import cases_beside
 
 CASES = cases_beside(__file__)
@@ -18,7 +18,7 @@ DEFINITIONS: dict[str, Any] = CASES["definitions"]
 def read(values: Any, block: str = "should", others: tuple[str, ...] = ()) -> tuple[list[Criterion], list[str]]:
     """The criteria, and the codes of what was found with their places."""
     log = FindingLog()
-    reader = PointReader(log, DEFINITIONS, lambda pattern, ignore_case: "not closed" if pattern == "(" else None, others)
+    reader = PointReader(log, DEFINITIONS, others)
     criteria = reader.read_block(values, block, "prompt 0", 1)
     assert reader.n_omitted == sum(found.level == "error" for found in log.findings)
     return criteria, [f"{found.code} {found.place.removeprefix('prompt 0 ')}" for found in log.findings]

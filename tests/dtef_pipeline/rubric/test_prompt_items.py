@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.rubric.blueprint.model import Blueprint, PromptItem, Turn
+from dtef_pipeline.judging.prompts import Turn
+from dtef_pipeline.rubric.blueprint.model import Blueprint, PromptItem
 from dtef_pipeline.rubric.blueprint.reading import read_blueprint
 from tests.made.shared_cases import cases_beside
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.rubric.blueprint.blueprint_rows import build_blueprint_tables
-from dtef_pipeline.rubric.blueprint.model import Judge, ParsedBlueprint
+from dtef_pipeline.rubric.blueprint.model import ParsedBlueprint
 from dtef_pipeline.rubric.blueprint.model import test_hash as hash_of_test
 from dtef_pipeline.rubric.blueprint.reading import (
     PROMPT_SIGNS,
@@ -153,7 +153,7 @@ def test_judges_of_the_header_are_those_of_the_blueprint() -> None:
     judges = "evaluationConfig:\n  llm-coverage:\n    judges:\n    - {model: 'google:g', approach: holistic}\n    - {model: {openai: h}}\n"
     read = read_blueprint(f"{HEAD}{judges}    backupJudge: {{model: 'openai:i', approach: standard}}\n---\n- {A}", "a")
     assert read.blueprint is not None
-    assert read.blueprint.judges == (Judge("gemini/g", "holistic"), Judge("openai/h", "standard"))
+    assert read.blueprint.judges == ("holistic=gemini/g", "standard=openai/h")
     assert codes(read) == ["deprecated-judges"]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.rubric.validity import build_agreement_table, find_script, judge_table, list_disagreed_criteria
+from dtef_pipeline.rubric.rubric_roll_ups import build_agreement_table, find_script, judge_table, list_disagreed_criteria
 from dtef_pipeline.statistics.agreement import agreement
 from tests.made.rubric_tables import PLACE, RESPONSE, rubric_tables
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pandas as pd
 
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_TABLES
 from dtef_pipeline.rubric.rubric_roll_ups import rank_champions
 from dtef_pipeline.rubric.site.family_site import build_findings_section
 from dtef_pipeline.rubric.site.judges import build_judges_section, judge_sections
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows, judge_words
+from dtef_pipeline.rubric.tables import RUBRIC_TABLES
 from dtef_pipeline.site.content import Estimate, Section, list_shown_columns
 from dtef_pipeline.tables import convert_to_schema_or_null
 from tests.made.rubric_pages import made_tables

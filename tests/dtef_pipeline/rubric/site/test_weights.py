@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dtef_pipeline.rubric.board import board
-from dtef_pipeline.rubric.hybrid import compute_hybrid_at
+from dtef_pipeline.rubric.scoring import compute_hybrid_at
 from dtef_pipeline.rubric.site.family_site import build_unlike_section, build_weight_section
 from dtef_pipeline.rubric.site.rubric_rows import RubricRows
 from tests.made.rubric_pages import RubricTables, made_tables

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -13,31 +13,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
-from dtef_pipeline.rubric.board import TEST_TAG, load_rubric_snapshot_order, select_latest_runs
-from dtef_pipeline.rubric.conversations import OK
-from dtef_pipeline.rubric.coverage import compute_coverage
-from dtef_pipeline.rubric.hybrid import ScoringPolicy, compute_hybrid, compute_hybrid_at
-from dtef_pipeline.rubric.labels.label_sheet import apply_human_labels, build_label_items, fill_path, select_in_force
-from dtef_pipeline.rubric.levels import RESPONSE_KEYS, number_groups, sort_unique
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_CORRECTED, RUBRIC_CORRECTIONS, RUBRIC_KNOWN_CLASSES
-from dtef_pipeline.rubric.score_rows import parse_policy
-from dtef_pipeline.rubric.tables import ITEM_KEYS
+from dtef_pipeline.rubric.board import list_test_blueprints, load_rubric_snapshot_order, select_latest_runs
+from dtef_pipeline.rubric.episodes import OK
+from dtef_pipeline.rubric.label_sheet import apply_human_labels, build_label_items, fill_path, select_in_force
+from dtef_pipeline.rubric.levels import RESPONSE_KEYS, Codes, Floats, group_rows, number_groups, sort_unique
+from dtef_pipeline.rubric.scoring import ScoringPolicy, compute_coverage, compute_hybrid, compute_hybrid_at, parse_policy
+from dtef_pipeline.rubric.tables import ITEM_KEYS, RUBRIC_CORRECTED, RUBRIC_CORRECTIONS, RUBRIC_KNOWN_CLASSES
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS, explain_missing
 from dtef_pipeline.statistics.prediction_powered import HALF_WIDTH, ClusterLabels, estimate_corrected_means
 from dtef_pipeline.tables import convert_to_schema, convert_to_schema_or_null
 from dtef_pipeline.text.number_words import format_count
 
-Floats = npt.NDArray[np.float64]
-
 _RESPONSE = list(RESPONSE_KEYS)
 _DRAWN_KEY = ["blueprint", "prompt"]
 _IN_LATEST = "SEMI JOIN latest ON {table}.blueprint = latest.blueprint AND {table}.snapshot = latest.snapshot"
+_IN_PROMPTS = "SEMI JOIN of_prompts ON {table}.blueprint = of_prompts.blueprint AND {table}.prompt = of_prompts.prompt"
+_OF_LATEST_PROMPTS = "FROM rubric_prompts WHERE blueprint::VARCHAR IN (SELECT blueprint FROM latest)"
 _RESPONSE_COLUMNS = ", ".join(
     f"{name}::VARCHAR AS {name}" if name in ("blueprint", "snapshot") else name for name in ITEM_KEYS[:8]
 )
 _POINT_NAMES = ", ".join(ITEM_KEYS[8:])
 _OF_POINTS = f"""
-    SELECT {_RESPONSE_COLUMNS}, {_POINT_NAMES}, kind, weight, CASE WHEN labelled THEN judge_score ELSE score END AS score, inverted
+    SELECT {_RESPONSE_COLUMNS}, {_POINT_NAMES}, kind, weight, CASE WHEN labelled THEN judge_score ELSE score END AS score, partial,
+        inverted
     FROM rubric_points {_IN_LATEST.format(table="rubric_points")}
 """
 _OF_SIMILARITIES = f"""
@@ -52,6 +50,7 @@ _OF_PROMPTS = """
         prompt IN (SELECT prompt FROM rubric_criteria AS own WHERE own.blueprint = rubric_prompts.blueprint) AS has_criteria
     FROM rubric_prompts
 """
+_POLICIES = "SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, policy FROM rubric_runs"
 LABELLED_SCORES_READ = (
     "rubric_points",
     "rubric_similarities",
@@ -86,13 +85,14 @@ def compare_labelled_scores(
         .merge(similar, "left", _RESPONSE)
         .merge(completeness, "left", _RESPONSE)
     )
-    tables = [
-        _compare_under_policy(rows, points, points_with_labels, policy_runs, policy)
-        for policy, policy_runs in _group_by_policy(connection, runs)
-    ]
-    return pd.concat(
-        tables or [_compare_under_policy(rows, points, points_with_labels, runs, ScoringPolicy())], ignore_index=True
-    )
+    policies = runs.merge(connection.execute(_POLICIES).df(), on=["blueprint", "snapshot"]).groupby("policy", sort=True)
+    tables = []
+    for policy, blueprints in policies["blueprint"]:
+        part, by_judges, by_people = (
+            table[table["blueprint"].isin(blueprints)] for table in (rows, points, points_with_labels)
+        )
+        tables.append(_compare_under_policy(part, by_judges, by_people, str(policy)))
+    return pd.concat(tables, ignore_index=True)
 
 
 def apply_labels(points: pa.Table, responses: pa.Table, criteria: pa.Table, prompts: pa.Table, labels: pa.Table) -> pa.Table:
@@ -120,22 +120,10 @@ def apply_labels(points: pa.Table, responses: pa.Table, criteria: pa.Table, prom
     )
 
 
-def _group_by_policy(connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame) -> Iterator[tuple[ScoringPolicy, pd.DataFrame]]:
-    run_policies = connection.execute(
-        "SELECT blueprint::VARCHAR AS blueprint, snapshot::VARCHAR AS snapshot, policy FROM rubric_runs"
-    ).df()
-    for policy, policy_runs in runs.merge(run_policies, on=["blueprint", "snapshot"]).groupby("policy", sort=True):
-        yield parse_policy(str(policy)), policy_runs
-
-
 def _compare_under_policy(
-    rows: pd.DataFrame, points: pd.DataFrame, points_with_labels: pd.DataFrame, runs: pd.DataFrame, policy: ScoringPolicy
+    table: pd.DataFrame, points: pd.DataFrame, points_with_labels: pd.DataFrame, policy: str
 ) -> pd.DataFrame:
-    table = rows[rows["blueprint"].isin(runs["blueprint"])]
-    judges, people = (
-        _compute_hybrids(table, part[part["blueprint"].isin(runs["blueprint"])], policy)
-        for part in (points, points_with_labels)
-    )
+    judges, people = (_compute_hybrids(table, part, parse_policy(policy)) for part in (points, points_with_labels))
     can = table["whole"].notna().to_numpy()
     is_full = table["whole"].eq(True).to_numpy()
     scores = table[[*_RESPONSE, "weight"]].assign(
@@ -158,8 +146,6 @@ def _compute_hybrids(responses: pd.DataFrame, points: pd.DataFrame, policy: Scor
     )
     return compute_hybrid_at(*hybrid, policy.beta)
 
-
-Codes = npt.NDArray[np.int64]
 
 BOARD_ROW = ("model",)
 BLUEPRINT_ROW = ("blueprint", "model")
@@ -199,29 +185,21 @@ def compute_corrected(responses: pd.DataFrame, draws: pd.DataFrame, row: Sequenc
 
 def _compute_corrected_rows(responses: pd.DataFrame, draws: pd.DataFrame, row: Sequence[str]) -> pd.DataFrame:
     rows = responses.assign(part=parts(responses, row)).reset_index(drop=True)
-    names = list(row)
-    code = np.asarray(rows.groupby(names, sort=True, dropna=False).ngroup(), dtype=np.int64)
-    unit = np.asarray(rows.groupby(_DRAWN_KEY, sort=True).ngroup(), dtype=np.int64)
-    first = np.unique(unit, return_index=True)[1]
-    chance = (
-        rows.iloc[first][_DRAWN_KEY]
-        .merge(_combine_chances(draws), on=_DRAWN_KEY, how="left")["probability"]
-        .to_numpy(dtype=np.float64)
+    groups, units = group_rows(rows, row), group_rows(rows, _DRAWN_KEY)
+    chance = units.keys.merge(_combine_chances(draws), "left", _DRAWN_KEY)["probability"].to_numpy(dtype=np.float64)
+    has_label = np.isfinite(rows["labelled"].to_numpy(dtype=np.float64)) & np.isfinite(chance[units.code])
+    means = estimate_corrected_means(
+        _build_label_matrices(rows, units.code, groups.code, has_label, chance), half_width=HALF_WIDTH
     )
-    has_label = np.isfinite(rows["labelled"].to_numpy(dtype=np.float64)) & np.isfinite(chance[unit])
-    means = estimate_corrected_means(_build_label_matrices(rows, unit, code, has_label, chance), half_width=HALF_WIDTH)
-    labels = rows.groupby(names, sort=True, dropna=False).size().reset_index()[names]
-    judge_scores = np.asarray(np.bincount(code, rows["part"] * rows["judge_score"]), dtype=np.float64)
-    n_prompts: Codes = np.bincount(np.unique(np.stack([code, unit]), axis=1)[0])
-    return labels.assign(
-        judge_score=judge_scores,
+    return groups.keys.assign(
+        judge_score=groups.sum(rows["part"] * rows["judge_score"]),
         corrected=np.clip(means.value, 0, 1),
         corrected_low=np.clip(means.low, 0, 1),
         corrected_high=np.clip(means.high, 0, 1),
         same_prompts_low=np.clip(means.here_low, 0, 1),
         same_prompts_high=np.clip(means.here_high, 0, 1),
         power=means.tuned,
-        n_prompts=n_prompts,
+        n_prompts=np.bincount(np.unique(np.stack([groups.code, units.code]), axis=1)[0]),
         n_prompts_labelled=means.n_labelled,
         prompts_needed=means.needed,
         reason=[explain_missing(int(n), "labelled prompt") for n in means.n_labelled],
@@ -311,6 +289,8 @@ def build_corrected_tables(
     if labels.empty or counting.empty:
         return {name: schema.empty_table() for name, schema in RUBRIC_CORRECTIONS.items()}
     runs = load_board_runs(connection)
+    if runs.empty:
+        return {name: schema.empty_table() for name, schema in RUBRIC_CORRECTIONS.items()}
     prompts = counting.loc[counting["drawn"], _DRAWN_KEY].drop_duplicates()
     items = build_label_items(*load_label_material(connection, runs, prompts).values())
     scores = compare_labelled_scores(connection, runs, items, labels)
@@ -391,36 +371,27 @@ def load_board_runs(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     return select_latest_runs(scores.astype({"blueprint": "str", "snapshot": "str"}), load_rubric_snapshot_order(connection))
 
 
-def list_test_blueprints(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return the blueprints that are excluded from boards over several."""
-    rows = connection.execute("SELECT blueprint::VARCHAR, tags FROM rubric_blueprints").fetchall()
-    return [blueprint for blueprint, tags in rows if TEST_TAG in (tags or ())]
-
-
 def load_label_material(
     connection: duckdb.DuckDBPyConnection, runs: pd.DataFrame, prompts: pd.DataFrame | None = None
 ) -> Mapping[str, Any]:
     """Return `responses`, `criteria` and `prompts` of these runs, for `sample_labels`; `prompts` None: of all prompts."""
     connection.register("latest", runs[["blueprint", "snapshot"]])
-    semi_join = (
-        ""
+    drawn = (
+        connection.execute(f"SELECT blueprint::VARCHAR AS blueprint, prompt {_OF_LATEST_PROMPTS}").df()
         if prompts is None
-        else "SEMI JOIN of_prompts ON {table}.blueprint = of_prompts.blueprint AND {table}.prompt = of_prompts.prompt"
+        else prompts
     )
-    if prompts is not None:
-        connection.register("of_prompts", prompts[_DRAWN_KEY])
-    responses, criteria = (semi_join.format(table=table) for table in ("rubric_responses", "rubric_criteria"))
-    blueprint_filter = "WHERE blueprint::VARCHAR IN (SELECT blueprint FROM latest)"
+    connection.register("of_prompts", drawn[_DRAWN_KEY])
     return {
         "responses": connection.execute(
-            f"SELECT {_RESPONSE_COLUMNS}, text, served_model FROM rubric_responses {_IN_LATEST.format(table='rubric_responses')} {responses} "
-            "WHERE status = 'ok'"
+            f"SELECT {_RESPONSE_COLUMNS}, text, served_model FROM rubric_responses {_IN_LATEST.format(table='rubric_responses')} "
+            f"{_IN_PROMPTS.format(table='rubric_responses')} WHERE status = 'ok'"
         ).df(),
         "criteria": connection.execute(
             f"SELECT blueprint::VARCHAR AS blueprint, prompt, {_POINT_NAMES}, criterion_id, kind, text "
-            f"FROM rubric_criteria {criteria} {blueprint_filter}"
+            f"FROM rubric_criteria {_IN_PROMPTS.format(table='rubric_criteria')}"
         ).df(),
         "prompts": connection.execute(
-            f"SELECT blueprint::VARCHAR AS blueprint, prompt, weight, messages FROM rubric_prompts {blueprint_filter}"
+            f"SELECT blueprint::VARCHAR AS blueprint, prompt, weight, messages {_OF_LATEST_PROMPTS}"
         ).df(),
     }

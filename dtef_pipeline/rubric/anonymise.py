@@ -20,9 +20,7 @@ ANALYST_IDS = pa.schema(
     [
         field("blueprint", pa.string(), "Blueprint of the summary"),
         SNAPSHOT_FIELD,
-        field(
-            "kind", pa.string(), "Kind of the name: maker, model, system (place in the list of system prompts) or temperature"
-        ),
+        field("kind", pa.string(), "Kind of the name: maker, model, system (place in the list of system prompts), temperature"),
         field("id", pa.string(), "Opaque id that replaced it: MK_5000 and on, MD_6000, S_7000, T_8000"),
         field("name", pa.string(), "Name that the id replaced"),
     ]

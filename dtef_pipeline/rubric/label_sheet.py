@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
@@ -21,11 +21,9 @@ from dtef_pipeline.errors import ConfigError, SourceError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.hidden_names import HiddenNames, collect_hidden_names
 from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
-from dtef_pipeline.rubric.roll_up_tables import RUBRIC_LABEL_DRAWS, RUBRIC_LABEL_ITEMS, RUBRIC_LABELS
-from dtef_pipeline.rubric.tables import ITEM_KEYS
+from dtef_pipeline.rubric.tables import ITEM_KEYS, RUBRIC_LABEL_DRAWS, RUBRIC_LABEL_ITEMS, RUBRIC_LABELS
 from dtef_pipeline.statistics.prediction_powered import compute_chances, draw_sample
 from dtef_pipeline.tables import convert_to_schema
-from dtef_pipeline.text.number_words import format_count
 
 SHEET_COLUMNS = ("item", "prompt", "text", "hidden", "criterion", "class", "reason", "author")
 """Columns of the sheet; people fill in the last three. `hidden`: the number of names left out of the text."""
@@ -156,8 +154,6 @@ def _limit_per_model(rows: pd.DataFrame, limit: int | None, rng: np.random.Gener
     """Choose at most `limit` responses of each model per prompt at random."""
     if limit is None:
         return rows
-    if limit < 1:
-        raise ConfigError(f"labels: got {format_count(limit, 'response')} for each model; allowed: 1 or more")
     response = list(ITEM_KEYS[:8])
     units = rows[response].drop_duplicates().sort_values(response).reset_index(drop=True)
     units = units.iloc[rng.permutation(len(units))]
@@ -187,20 +183,15 @@ def blind_rows(rows: pd.DataFrame, responses: pd.DataFrame) -> pd.DataFrame:
 
 
 def _collect_names(responses: pd.DataFrame) -> HiddenNames:
-    names = {
-        *_collect_known_names(responses["model"]),
-        *(_collect_known_names(responses["served_model"]) if "served_model" in responses else ()),
-    }
-    return collect_hidden_names(sorted(_collect_known_names(responses["model_variant"])), sorted(names))
-
-
-def _collect_known_names(values: Iterable[object]) -> set[str]:
-    return {str(value) for value in values if isinstance(value, str) and value}
+    variants, names, served = (
+        {value for value in responses.get(column, ()) if isinstance(value, str) and value}
+        for column in ("model_variant", "model", "served_model")
+    )
+    return collect_hidden_names(sorted(variants), sorted(names | served))
 
 
 _DRAW_DIGITS = 12
 _OF_A_LABEL = ["item", "author"]
-_LABEL_COLUMNS = ["class", "reason"]
 
 
 def draw_id(sample: LabelSample) -> str:
@@ -240,14 +231,9 @@ def select_new_labels(history: pd.DataFrame, additions: pd.DataFrame) -> pd.Data
 
     Both: columns of RUBRIC_LABELS.
     """
-    last, now = (_select_latest_labels(part) for part in (history, additions))
-    pairs = now.merge(last[[*_OF_A_LABEL, *_LABEL_COLUMNS]], "left", _OF_A_LABEL, suffixes=("", "_before"))
-    is_equal = [
-        (after if pd.notna(after) else None) == (before if pd.notna(before) else None)
-        for name in _LABEL_COLUMNS
-        for after, before in zip(pairs[name], pairs[f"{name}_before"], strict=True)
-    ]
-    repeats = pairs.loc[[a and b for a, b in zip(is_equal[: len(pairs)], is_equal[len(pairs) :], strict=True)], _OF_A_LABEL]
+    columns = [*_OF_A_LABEL, "class", "reason"]
+    last, now = (_select_latest_labels(labels)[columns].fillna("") for labels in (history, additions))
+    repeats = now.merge(last, on=columns)[_OF_A_LABEL]
     rows = additions.merge(repeats, "left", _OF_A_LABEL, indicator="known")
     return pd.DataFrame(rows.loc[rows["known"] == "left_only", RUBRIC_LABELS.names]).reset_index(drop=True)
 
@@ -255,7 +241,7 @@ def select_new_labels(history: pd.DataFrame, additions: pd.DataFrame) -> pd.Data
 def merge_label_rows(history: pa.Table, additions: pd.DataFrame) -> pa.Table:
     """Return `rubric_labels` with the new labels of `additions`; unchanged if there are none."""
     new = select_new_labels(history.to_pandas(), additions)
-    return convert_to_schema(merge_history(history.to_pandas(), new), RUBRIC_LABELS) if len(new) else history
+    return pa.concat_tables([history, convert_to_schema(new, RUBRIC_LABELS)]) if len(new) else history
 
 
 def _select_latest_labels(labels: pd.DataFrame) -> pd.DataFrame:
@@ -309,18 +295,11 @@ def list_named_draws(text: str, *, file: str) -> set[str]:
     return {row["draw"].strip() for row in rows if row.get("draw", "").strip()}
 
 
-def merge_history(history: pd.DataFrame, additions: pd.DataFrame) -> pd.DataFrame:
-    """Return all labels without duplicates, even if imported twice."""
-    labels = pd.concat([history, additions], ignore_index=True) if len(history) else additions
-    return labels.drop_duplicates(["item", "class", "author", "reason", "imported_at", "line"]).reset_index(drop=True)
-
-
 def select_in_force(items: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
     """Return one row per labelled point, sorted as `items` (from `build_label_items`): ITEM_KEYS and `human`, the mean of its authors' latest
     labels. A missing path is -1.
     """
-    latest = labels.sort_values(["imported_at", "line"], kind="stable").drop_duplicates(["item", "author"], keep="last")
-    means = latest.groupby("item", sort=True)["score"].mean().rename("human")
+    means = _select_latest_labels(labels).groupby("item", sort=True)["score"].mean().rename("human")
     rows = fill_path(items[[*ITEM_KEYS, "item"]].merge(means, on="item"))
     return rows[[*ITEM_KEYS, "human"]].drop_duplicates(list(ITEM_KEYS))
 

@@ -6,7 +6,6 @@ Texts that do not fit are cut, all to the same share of their length, and the re
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,8 +18,8 @@ from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.hidden_names import HiddenNames
 from dtef_pipeline.judging.prompts import escape_tags
+from dtef_pipeline.rubric.anonymise import Participant, Pseudonyms
 from dtef_pipeline.rubric.levels import display_id
-from dtef_pipeline.rubric.summaries.anonymise import Participant, Pseudonyms
 from dtef_pipeline.text.number_words import format_count
 from dtef_pipeline.text.plain import strip_thinking
 
@@ -117,27 +116,13 @@ NO_OTHER_NAMES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryMention:
-    """A model, a variant of it, or a maker, in place of the ids that the analyst wrote."""
-
-    participant: Participant | None
-    """None: the maker itself, not one of its models."""
-    maker: str | None = None
-    prompt: str | None = None
-    """The prompt that is spoken of, if any."""
-
-
-SummaryText = tuple[str | SummaryMention, ...]
-"""An analyst's reply with names in place of ids: texts, which are not safe markup, and mentions."""
-
-
-@dataclass(frozen=True, slots=True)
 class AnalystFinding:
     """One finding of an analyst."""
 
     kind: str
     """One of `INSIGHT_KINDS`."""
-    text: SummaryText
+    text: str
+    """With names in place of ids; not safe as markup."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,73 +132,66 @@ class AnalystReply:
     findings: tuple[AnalystFinding, ...]
     grades: tuple[DimensionGrade, ...]
     """At most one per model and dimension: the last one."""
-    dropped_grades: Mapping[str, int]
-    """Grades that are not counted, by reason: unknown model, unknown dimension, twice."""
+    n_dropped: int
+    """Number of grades that are not counted: of an unknown model or dimension, or given twice."""
     missing_blocks: tuple[str, ...]
     """The missing blocks: kinds of findings, and `MK_5000/MD_6000 clarity`."""
 
 
-def read_replies(replies: tuple[str, ...], ids: Pseudonyms, prompts: Mapping[str, str] | None = None) -> AnalystReply:
+def read_replies(
+    replies: Sequence[str], ids: Pseudonyms, prompts: Mapping[str, str] | None = None, names: Mapping[str, str] = NO_OTHER_NAMES
+) -> AnalystReply:
     """Read the findings and grades of the replies in order. A later reply adds its grades and the kinds of findings that earlier ones lack.
 
     Args:
         replies: unedited; text in <think> is ignored. A repeated grade replaces the earlier one.
         ids: the participants' ids.
         prompts: prompt ids by the names in the report; None: the report has the ids.
+        names: display names of models, by model string.
     """
     texts = [strip_thinking(reply) for reply in replies]
     findings: list[AnalystFinding] = []
     for text in texts:
         # A second reply, for missing blocks, may repeat everything, perhaps in other words.
         before = {finding.kind for finding in findings}
-        findings += [item for item in _read_findings(text, ids, prompts) if item.kind not in before]
-    grades: dict[tuple[str, str], DimensionGrade] = {}
-    drops: Counter[str] = Counter()
-    for grade in (grade for text in texts for grade in _read_grades(text, ids, drops)):
-        drops["twice"] += (grade.model, grade.dimension) in grades
-        grades[grade.model, grade.dimension] = grade
+        passages = dict.fromkeys((match[1].lower(), match[2].strip()) for match in _FINDING.finditer(text))
+        findings += [
+            AnalystFinding(kind, replace_refs(words, ids, prompts, names))
+            for kind, words in passages
+            if words and kind not in before
+        ]
+    matches = [match for text in texts for match in _GRADE.finditer(text)]
+    read = [grade for match in matches if (grade := _read_grade(match, ids)) is not None]
+    grades = {(grade.model, grade.dimension): grade for grade in read}
     absent = [kind for kind in INSIGHT_KINDS if kind not in {finding.kind for finding in findings}]
     pairs = ((model, dimension) for model in sorted(ids.models, key=ids.name_model) for dimension in DIMENSIONS)
     absent += [f"{ids.name_model(model)} {dimension}" for model, dimension in pairs if (model, dimension) not in grades]
-    return AnalystReply(
-        tuple(findings), tuple(grades.values()), {reason: count for reason, count in drops.items() if count}, tuple(absent)
-    )
+    return AnalystReply(tuple(findings), tuple(grades.values()), len(matches) - len(grades), tuple(absent))
 
 
-def _read_findings(text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None) -> Iterator[AnalystFinding]:
-    """Yield the findings of one reply, without duplicates."""
-    passages = ((match[1].lower(), match[2].strip()) for match in _FINDING.finditer(text))
-    for kind, words in dict.fromkeys(passages):
-        if words:
-            yield AnalystFinding(kind, replace_refs(words, ids, prompts))
+def _read_grade(match: re.Match[str], ids: Pseudonyms) -> DimensionGrade | None:
+    attributes = _read_attributes(match.group(1))
+    model = ids.find_model_by_id(attributes.get("maker"), attributes.get("model", ""))
+    dimension = attributes.get("dimension", "").lower()
+    if model is None or dimension not in DIMENSIONS:
+        return None
+    inside = unescape(match.group(2))
+    return DimensionGrade(model, dimension, score_in(inside), extract_reasoning(inside))
 
 
-def _read_grades(text: str, ids: Pseudonyms, drops: Counter[str]) -> Iterator[DimensionGrade]:
-    for match in _GRADE.finditer(text):
-        attributes = _read_attributes(match.group(1))
-        model = ids.find_model_by_id(attributes.get("maker"), attributes.get("model", ""))
-        dimension = attributes.get("dimension", "").lower()
-        if model is None:
-            drops["unknown model"] += 1
-        elif dimension not in DIMENSIONS:
-            drops["unknown dimension"] += 1
-        else:
-            inside = unescape(match.group(2))
-            yield DimensionGrade(model, dimension, score_in(inside), extract_reasoning(inside))
+def replace_refs(
+    text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None = None, names: Mapping[str, str] = NO_OTHER_NAMES
+) -> str:
+    """Return the text with the name of a variant, model or maker in place of each `<ref .../>`, escaped or not, and each bare id.
 
-
-def replace_refs(text: str, ids: Pseudonyms, prompts: Mapping[str, str] | None = None) -> SummaryText:
-    """Return the text with a mention in place of each `<ref .../>`, escaped or not, and each bare id. Those with an unknown id are
-    unchanged.
+    Those with an unknown id are unchanged. `prompts` and `names`: see `read_replies`.
     """
-    parts: list[str | SummaryMention] = []
-    end = 0
-    for match in _REF_OR_ID.finditer(text):
-        if (mention := _resolve_mention(_read_ids(match[0]), ids, prompts)) is None:
-            continue
-        parts += [text[end : match.start()], mention]
-        end = match.end()
-    return tuple(part for part in (*parts, text[end:]) if part)
+
+    def replace_one(match: re.Match[str]) -> str:
+        name = _resolve_ref(_read_ids(match[0]), ids, prompts, names)
+        return match[0] if name is None else name
+
+    return _REF_OR_ID.sub(replace_one, text)
 
 
 def _read_ids(text: str) -> dict[str, str]:
@@ -225,37 +203,28 @@ def _read_ids(text: str) -> dict[str, str]:
     return {name: value.replace("\\", "") for name, value in attributes.items() if value is not None}
 
 
-def _resolve_mention(tag: Mapping[str, str], ids: Pseudonyms, prompts: Mapping[str, str] | None) -> SummaryMention | None:
-    prompt = tag.get("prompt")
-    if prompt is not None and prompts is not None and (prompt := prompts.get(prompt)) is None:
+def _resolve_ref(
+    tag: Mapping[str, str], ids: Pseudonyms, prompts: Mapping[str, str] | None, names: Mapping[str, str]
+) -> str | None:
+    if "prompt" in tag and prompts is not None and tag["prompt"] not in prompts:
         return None
     if "model" not in tag:
         maker = ids.find_maker_by_id(tag.get("maker", ""))
-        return None if maker is None else SummaryMention(None, maker, prompt)
-    participant = ids.find_participant(tag.get("maker"), tag["model"], tag.get("sys"), tag.get("temp"))
-    return None if participant is None else SummaryMention(participant, None, prompt)
+        return None if maker is None else names.get(maker, maker)
+    variant = ids.find_participant(tag.get("maker"), tag["model"], tag.get("sys"), tag.get("temp"))
+    if variant is None:
+        return None
+    n_systems = 1 if variant.system is None else 2
+    return display_id(names.get(variant.model, variant.model), variant.temperature, variant.system or 0, n_systems)
 
 
 def _read_attributes(text: str) -> dict[str, str]:
     return {match.group(1).lower(): match.group(2)[1:-1].strip() for match in _ATTRIBUTE.finditer(unescape(text))}
 
 
-def format_mention(mention: SummaryMention, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
-    """Format a mention: `gpt-4o[temp:0.5][sp_idx:1]`, or a maker. `names`: display names by model string."""
-    if (key := mention.participant) is None:
-        maker = mention.maker or ""
-        return names.get(maker, maker)
-    return display_id(names.get(key.model, key.model), key.temperature, key.system or 0, 1 if key.system is None else 2)
-
-
-def format_markdown(text: SummaryText, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
-    """Return the text as markdown, with names in place of refs. The analyst's text is escaped, so it cannot be markup."""
-    return _IN_MARKDOWN.sub(r"\\\1", format_summary_text(text, names))
-
-
-def format_summary_text(text: SummaryText, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
-    """Return the text unescaped, with names in place of refs."""
-    return "".join(part if isinstance(part, str) else format_mention(part, names) for part in text)
+def escape_markdown(text: str) -> str:
+    """Return the text as markdown that cannot be markup."""
+    return _IN_MARKDOWN.sub(r"\\\1", text)
 
 
 REPORT_TAGS = ("REPORT", "DESCRIPTION", "SYSTEM", "PROMPT", "TEXT", "IDEAL", "CRITERIA", "RESPONSE")

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import duckdb
 import pyarrow as pa
-import pytest
 
 from dtef_pipeline.report.row_reader import StoredRows
-from dtef_pipeline.rubric.results.blueprint_run import RowsByPrompt, iterate_counts
+from dtef_pipeline.rubric.blueprint_run import RowsByPrompt
 
 
 def rows_of(**tables: pa.Table) -> StoredRows:
@@ -34,12 +33,3 @@ def test_rows_are_handed_out_by_prompt() -> None:
     assert [row["n"] for row in held.list_rows_of_prompt("c")] == [3]
     assert held.list_rows_of_prompt("b") == []
     assert RowsByPrompt(pa.table({"prompt": pa.nulls(0)})).list_rows_of_prompt("a") == []
-
-
-@pytest.mark.parametrize("value", [{"error": 2}, [("error", 2)], [{"reason": "error", "n": 2}], [["error", 2]]])
-def test_reasons_are_read_however_they_are_kept(value: object) -> None:
-    assert list(iterate_counts(value)) == [("error", 2)]
-
-
-def test_no_reasons_are_none() -> None:
-    assert list(iterate_counts(None)) == []
