@@ -16,7 +16,7 @@ from dtef_pipeline.games.persona_results import ALL_OPPONENTS, PLAYED_SERIES, co
 from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
 from dtef_pipeline.statistics.ranks import rank_numbers
 from dtef_pipeline.text.number_words import format_count
-from dtef_pipeline.text.shortfall import describe_shortfall
+from dtef_pipeline.text.amounts import describe_shortfall
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,14 +14,19 @@ from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import compute_messages_id, digest
 from dtef_pipeline.preference.paired_source import MetricSource, PairedSource
+from dtef_pipeline.qa.item_files.benchmarks import CHOICE_TYPE
 from dtef_pipeline.qa.item_files.item_rows import read_stored_examples, read_stored_items, truth_id
-from dtef_pipeline.qa.item_files.mmlu import CHOICE_TYPE
-from dtef_pipeline.qa.item_prompts import PROMPTED_TYPES, build_item_prompt
+from dtef_pipeline.qa.item_prompts import (
+    CITED_ANSWER_TOKENS,
+    PROMPTED_TYPES,
+    build_cited_messages,
+    build_cited_schema,
+    build_item_prompt,
+)
 from dtef_pipeline.qa.model import QaItem
 from dtef_pipeline.qa.settings import LETTERS, PLAIN_TEMPLATE, QaCondition
 from dtef_pipeline.qa.tables import QA_CONTEXT, QA_PROMPTS, QA_RETRIEVAL
-from dtef_pipeline.qa.transcripts.citation_prompt import CITED_ANSWER_TOKENS, build_cited_messages, build_cited_schema
-from dtef_pipeline.qa.transcripts.metadata import (
+from dtef_pipeline.qa.transcripts.corpus import (
     FILE_FIELD,
     METADATA_COLUMNS,
     MetadataValue,
@@ -29,9 +34,18 @@ from dtef_pipeline.qa.transcripts.metadata import (
     format_filter,
     read_filter,
 )
-from dtef_pipeline.qa.transcripts.remote import REMOTE, LookUp
-from dtef_pipeline.qa.transcripts.retrieval_scores import compute_retrieval_scores, find_relevant_ids
-from dtef_pipeline.qa.transcripts.retriever import RETRIEVERS, EmbedTexts, Retrieval, Retriever, make_retriever, match_filter
+from dtef_pipeline.qa.transcripts.retriever import (
+    REMOTE,
+    RETRIEVERS,
+    EmbedTexts,
+    LookUp,
+    Retrieval,
+    Retriever,
+    compute_retrieval_scores,
+    find_relevant_ids,
+    make_retriever,
+    match_filter,
+)
 from dtef_pipeline.text.name_matching import list_nearest
 
 RETRIEVERS_KNOWN = (*RETRIEVERS, REMOTE)

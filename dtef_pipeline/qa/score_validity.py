@@ -13,7 +13,7 @@ import pyarrow as pa
 from scipy.special import ndtri
 
 from dtef_pipeline.boards.cells import register_missing_tables
-from dtef_pipeline.qa.score_rows import load_latest_scores
+from dtef_pipeline.qa.scoring import load_latest_scores
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS, QA_RESPONSES, QA_VALIDITY
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, estimate_ratios, explain_missing
 from dtef_pipeline.statistics.proportions import compute_wilson_interval

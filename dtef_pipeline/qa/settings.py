@@ -23,14 +23,13 @@ from dtef_pipeline.family.run_settings import (
     make_validator,
 )
 from dtef_pipeline.qa.tables import QA_SPACE
-from dtef_pipeline.qa.transcripts.metadata import parse_filter
+from dtef_pipeline.qa.transcripts.corpus import parse_filter
 from dtef_pipeline.statistics.seed import SEED
 from dtef_pipeline.text.name_matching import filter_by_patterns
 
 if TYPE_CHECKING:
     from dtef_pipeline.qa.model import ScorerSettings
     from dtef_pipeline.qa.prompt_rows import AskSettings
-
 
 LETTERS, PARENS, COT, PLAIN_TEMPLATE = "letters", "parens", "cot", "plain"
 CHOICE_TEMPLATES = (LETTERS, PARENS, COT)

@@ -23,10 +23,9 @@ from dtef_pipeline.boards.paired_items import compare_boards
 from dtef_pipeline.documents import Part, read_document
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.qa.judging.arbitration import SKIPPED_SAMPLE
+from dtef_pipeline.qa.judging.arbiter import SKIPPED_SAMPLE
 from dtef_pipeline.qa.model import QA_STATUSES
-from dtef_pipeline.qa.score_rows import load_latest_scores, load_qa_snapshot_order
-from dtef_pipeline.qa.scoring import EXISTENCE_METRICS
+from dtef_pipeline.qa.scoring import EXISTENCE_METRICS, load_latest_scores, load_qa_snapshot_order
 from dtef_pipeline.qa.tables import OF_ONE_BOARD, QA_BOARD, QA_CUTS, QA_PASS_AT_K
 from dtef_pipeline.statistics.cluster_robust import Codes
 from dtef_pipeline.tables import COMPARISONS, build_family_rows, convert_to_schema

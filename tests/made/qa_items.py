@@ -13,7 +13,7 @@ from dtef_pipeline.qa.item_files.item_rows import build_item_tables
 from dtef_pipeline.qa.model import QaItem, Quote
 from dtef_pipeline.qa.tables import QA_RESPONSES
 from dtef_pipeline.qa.transcripts.chunks import build_documents_table, split_into_chunks
-from dtef_pipeline.qa.transcripts.metadata import SpokenTurn, Transcript
+from dtef_pipeline.qa.transcripts.corpus import SpokenTurn, Transcript
 
 _BIRDS = ("Tern", "Gannet", "Gull", "None")
 BIRD = QaItem("sea_birds/0", "mmlu", "sea_birds", "choice", "Which one dives “deepest”?", _BIRDS, "B", "sea_birds")

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 from dtef_pipeline.identity import normalize_text
 from dtef_pipeline.qa.item_files.item_log import ItemLog, RowFault
-from dtef_pipeline.qa.item_files.rows import DuplicateKeys, SourceRow, has_invalid_text, read_rows
-from dtef_pipeline.qa.item_files.splits import is_later_shard
+from dtef_pipeline.qa.item_files.rows import DuplicateKeys, SourceRow, has_invalid_text, is_later_shard, read_rows
 from dtef_pipeline.qa.model import ItemError, QaItem
 
 ITEM_LETTERS = "ABCDEFGHIJ"

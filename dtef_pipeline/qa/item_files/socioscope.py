@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.item_files.gsm8k import load_gsm8k, load_humaneval
+from dtef_pipeline.qa.item_files.benchmarks import load_gsm8k, load_humaneval, load_mmlu
 from dtef_pipeline.qa.item_files.item_log import ANSWERS_CODE, FileAnswer, ItemLog, LoadedItems, RowFault
 from dtef_pipeline.qa.item_files.layout import (
     flag_options,
@@ -22,7 +22,6 @@ from dtef_pipeline.qa.item_files.layout import (
     reserve_id,
     warn_of_flags,
 )
-from dtef_pipeline.qa.item_files.mmlu import load_mmlu
 from dtef_pipeline.qa.item_files.rows import DuplicateKeys, JsonFile, SourceRow, find_member_lines, read_whole_json
 from dtef_pipeline.qa.model import ItemError, QaItem, Quote
 

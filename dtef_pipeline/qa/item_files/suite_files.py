@@ -13,11 +13,10 @@ from dtef_pipeline.qa.item_files.item_log import LoadedItems
 from dtef_pipeline.qa.item_files.socioscope import INTERVIEW_LAYOUT, load_items
 from dtef_pipeline.qa.judging.judgement_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.model import QaItem, ScorerSettings
-from dtef_pipeline.qa.score_lines import OUTSIDE_SCORERS
-from dtef_pipeline.qa.scorers import find_scorer, list_scorer_names
+from dtef_pipeline.qa.scorers import OUTSIDE_SCORERS, find_scorer, list_scorer_names
 from dtef_pipeline.qa.suites import SuiteSpec
 from dtef_pipeline.qa.transcripts.chunks import build_documents_table, split_into_chunks
-from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
+from dtef_pipeline.qa.transcripts.corpus import load_corpus
 from dtef_pipeline.text.name_matching import list_nearest
 
 

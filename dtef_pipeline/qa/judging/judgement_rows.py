@@ -14,9 +14,16 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.episodes import EpisodeResult
 from dtef_pipeline.asking.request import Request, Response
 from dtef_pipeline.judging.judges import is_self_judged
-from dtef_pipeline.qa.item_files.gsm8k import FINAL_MARK
-from dtef_pipeline.qa.judging.arbiter import RATIONALE, Arbiter, is_in_sample
-from dtef_pipeline.qa.judging.arbitration import SKIPPED_SAMPLE, Arbitration, iterate_arbitrations, make_verdict_row
+from dtef_pipeline.qa.item_files.benchmarks import FINAL_MARK
+from dtef_pipeline.qa.judging.arbiter import (
+    RATIONALE,
+    SKIPPED_SAMPLE,
+    Arbiter,
+    Arbitration,
+    is_in_sample,
+    iterate_arbitrations,
+    make_verdict_row,
+)
 from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.qa.socioscope.yes_no import RationaleMetric, YesNoRationale, read_rationale_metric
 from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_CITATIONS, QA_JUDGEMENTS

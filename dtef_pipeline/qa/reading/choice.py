@@ -41,14 +41,15 @@ from dtef_pipeline.qa.model import (
     WrittenResponse,
 )
 from dtef_pipeline.qa.reading.numeric import NO_REFERENCE, NOTHING_EXPECTED, drop_denials
-from dtef_pipeline.qa.reading.option_texts import OptionTexts, read_letters_at
 from dtef_pipeline.qa.reading.reply_end import cut_at_end, cut_before_next_turn
 from dtef_pipeline.qa.reading.statements import (
     LETTERS_OF_OPTIONS,
+    OptionTexts,
     Statement,
     find_denials,
     find_strong_statements,
     find_weak_statements,
+    read_letters_at,
 )
 from dtef_pipeline.text.alignment import align_lower, align_text
 from dtef_pipeline.text.plain import strip_thinking

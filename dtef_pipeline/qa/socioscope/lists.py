@@ -17,8 +17,14 @@ from typing import Any, NamedTuple
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.metric import MetricValue, fold_to_ascii, parse_metric
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemScore, ScoreResponse, ScorerSettings, WrittenResponse
-from dtef_pipeline.qa.socioscope.lexicon import WordsOf, find_synonyms
-from dtef_pipeline.qa.socioscope.words import extract_folded_answer, split_folded_words, strip_thousands_commas, words
+from dtef_pipeline.qa.socioscope.words import (
+    WordsOf,
+    extract_folded_answer,
+    find_synonyms,
+    split_folded_words,
+    strip_thousands_commas,
+    words,
+)
 
 _ITEM_ENDS = re.compile(r"[,;&\n]+")
 _LIST_MARK = re.compile(r"^[ \t]*(?:[-*+>][ \t]+|\(?[0-9]{1,3}[.)][ \t]+)", re.MULTILINE)

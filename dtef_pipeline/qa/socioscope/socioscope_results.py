@@ -15,7 +15,7 @@ from typing import Any
 from dtef_pipeline.qa.item_files.item_log import FileAnswer
 from dtef_pipeline.qa.model import ItemError, ItemScore, QaItem, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.scorers import find_scorer, make_unscored_scorer
-from dtef_pipeline.qa.transcripts.metadata import Corpus
+from dtef_pipeline.qa.transcripts.corpus import Corpus
 from dtef_pipeline.qa.transcripts.quotations import (
     CheckedCitation,
     check_citations,

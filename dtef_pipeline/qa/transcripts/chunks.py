@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from dtef_pipeline.qa.transcripts.metadata import BETWEEN_TURNS, METADATA_COLUMNS, MetadataValue, Transcript
+from dtef_pipeline.qa.transcripts.corpus import BETWEEN_TURNS, METADATA_COLUMNS, MetadataValue, Transcript
 from dtef_pipeline.tables import field
 
 CHUNK_WORDS = 220

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from dtef_pipeline.qa.transcripts.metadata import replace_unreadable
+from dtef_pipeline.qa.transcripts.corpus import replace_unreadable
 
 _QUOTATION_MARKS = "\"'`´‘’‚‛“”„‟«»‹›′″‵‶＂＇「」『』"
 _DASH_MARKS = "-‐‑‒–—―−﹘﹣－"

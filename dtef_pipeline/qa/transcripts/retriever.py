@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from math import log2
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,8 +15,18 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.embeddings import normalize_vectors
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.transcripts.chunks import build_index_texts
-from dtef_pipeline.qa.transcripts.metadata import METADATA_COLUMNS, MetadataValue, check_filter
+from dtef_pipeline.qa.transcripts.corpus import (
+    FILE_FIELD,
+    METADATA_COLUMNS,
+    METADATA_FIELDS,
+    MetadataValue,
+    check_filter,
+    is_of_field,
+    replace_unreadable,
+)
+from dtef_pipeline.text.shortening import shorten_value
 
 DocumentScores = npt.NDArray[np.float64]
 """One number per row of an index; higher is closer to the question."""
@@ -220,3 +231,162 @@ def _rank_scores(scores: DocumentScores) -> npt.NDArray[np.intp]:
     ranks = np.empty(len(scores), np.intp)
     ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
     return ranks
+
+
+GAIN_RANKS = 10
+"""Number of places in nDCG."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalScores:
+    """Scores of the ranking for one question; all 0-1, higher is better."""
+
+    k: int
+    precision: float
+    """Relevant chunks among the first k, over k."""
+    recall: float
+    """Relevant chunks among the first k, over all relevant chunks."""
+    hit: float
+    """1: a relevant chunk is among the first k; 0: none is."""
+    mrr: float
+    """1 over the rank of the first relevant chunk at any rank; 0: none was found. Its mean over questions is the MRR."""
+    ndcg: float
+    """Discounted gain of the first ten, sum of 1 / log2(rank + 1) over relevant ones, over the largest that is possible.
+    Järvelin and Kekäläinen (2002), with gains of 0 and 1."""
+
+
+def compute_retrieval_scores(ranking: Sequence[str], relevant: Set[str], k: int) -> RetrievalScores | None:
+    """Compute the scores of a ranking, the nearest id first; None if nothing is relevant.
+
+    A repeated id scores nothing but keeps its place. Raises ValueError for k below 1.
+    """
+    if k < 1:
+        raise ValueError(f"k: got {k}; allowed: 1 or more")
+    if not relevant:
+        return None
+    ranks = _list_ranks(ranking, relevant)
+    hits = sum(rank <= k for rank in ranks)
+    best = _sum_gain(range(1, min(len(relevant), GAIN_RANKS) + 1))
+    gain = _sum_gain(rank for rank in ranks if rank <= GAIN_RANKS)
+    mrr = 1 / ranks[0] if ranks else 0.0
+    return RetrievalScores(k, hits / k, hits / len(relevant), float(hits > 0), mrr, gain / best)
+
+
+def find_relevant_ids(ids: Sequence[str], texts: Sequence[str], quotes: Iterable[str]) -> set[str]:
+    """Return the ids of the texts that contain one of the quotations; runs of white space count as one space."""
+    passages = [passage for quote in quotes if (passage := _squeeze_spaces(quote))]
+    return {key for key, text in zip(ids, map(_squeeze_spaces, texts), strict=True) if any(quote in text for quote in passages)}
+
+
+def _squeeze_spaces(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _list_ranks(ranking: Sequence[str], relevant: Set[str]) -> list[int]:
+    """Return the ranks, from 1, of the first occurrences of relevant ids."""
+    first: dict[str, int] = {}
+    for rank, doc_id in enumerate(ranking, 1):
+        if doc_id in relevant:
+            first.setdefault(doc_id, rank)
+    return list(first.values())
+
+
+def _sum_gain(ranks: Iterable[int]) -> float:
+    return sum(1 / log2(rank + 1) for rank in ranks)
+
+
+REMOTE = "remote"
+"""Name of the retrievers that use a server."""
+NOT_LOOKED_UP = "it was not looked up yet; run `dtef qa run --retriever remote` to look it up"
+_ID_DIGITS = 12
+_MAX_SOURCES = 1_000
+
+
+class PostResult(Protocol):
+    """The result of a request to a server."""
+
+    @property
+    def value(self) -> Any:
+        """The reply, decoded from JSON, or None without one."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why there is no reply, in words without secrets; None if there is one."""
+
+
+PostPayload = Callable[[Mapping[str, Any]], PostResult]
+"""Sends a request as JSON with the server's credentials and waits for the reply. Never raises."""
+
+
+class RemoteRetriever:
+    """Requests chunks from a server. If the request fails, the result has no chunks and the reason."""
+
+    name = REMOTE
+    is_remote = True
+
+    def __init__(self, post: PostPayload, where: str = "the server", model: str | None = None) -> None:
+        """`where`: the server's name in problems. `model`: the model to request, `provider/name`, if the server expects one."""
+        self._post, self._where, self._model = post, where, model
+
+    def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
+        """Return the first k chunks that the server finds. Raises ConfigError for an invalid k or filter, before anything is sent."""
+        named = {} if self._model is None else {"model": self._model.replace("/", ":", 1)}
+        reply = self._post({"k": check_k(k), "filter": check_filter(where), "question": text, **named})
+        retrieval = Retrieval(problem=reply.problem) if reply.problem is not None else read_remote(reply.value, self._where)
+        return Retrieval(retrieval.sources[:k], retrieval.problem)
+
+
+class StoredLookUps:
+    """Stored results of a server by text; makes no request."""
+
+    name = REMOTE
+    is_remote = True
+
+    def __init__(self, found: Mapping[str, Retrieval]) -> None:
+        """`found`: results by text, all for the same number of chunks and filter."""
+        self.found = found
+
+    def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
+        """Return the stored result of the text, or a problem if it was not looked up."""
+        return self.found.get(text, Retrieval(problem=NOT_LOOKED_UP))
+
+
+LookUp = Callable[[Sequence[str], int, Mapping[str, str | int]], StoredLookUps]
+"""Looks up texts, given the number of chunks and a filter, and returns the result of each."""
+
+
+def read_remote(value: Any, where: str = "the server") -> Retrieval:
+    """Read the context of a reply in the documented form, `{question, context, answer}`. Another form gives a problem; a source without
+    text stays a source."""
+    context = value.get("context") if isinstance(value, Mapping) else None
+    if not isinstance(context, list):
+        form = "{question, context: [{page_content, metadata}], answer}"
+        return Retrieval(problem=f"{where} replied without a list of documents; allowed: {form}")
+    return Retrieval(tuple(map(_read_remote_source, context[:_MAX_SOURCES])))
+
+
+def _read_remote_source(document: Any) -> SourceText:
+    values = document if isinstance(document, Mapping) else {}
+    content, fields = values.get("page_content"), values.get("metadata")
+    text = replace_unreadable(content) if isinstance(content, str) else ""
+    known = fields if isinstance(fields, Mapping) else {}
+    metadata = {name: known[name] for name in METADATA_FIELDS if name in known and is_of_field(name, known[name])}
+    name = values.get("doc_id")
+    doc_id = (
+        name if isinstance(name, str) and name.strip() else f"{metadata.get(FILE_FIELD, 'remote')}@{digest(text)[:_ID_DIGITS]}"
+    )
+    return SourceText(replace_unreadable(doc_id), text, metadata)
+
+
+_PROVIDER_AND_NAME = re.compile(r"([A-Za-z0-9_-]+):(\S+)")
+
+
+def normalise_model_string(model: str) -> str:
+    """Return LiteLLM's name of a model: `openai:gpt-4o-mini` is `openai/gpt-4o-mini`. Raises ConfigError for anything else."""
+    if match := _PROVIDER_AND_NAME.fullmatch(model):
+        return f"{match[1]}/{match[2]}"
+    provider, slash, name = model.partition("/")
+    if slash and provider and name and not re.search(r"\s", model):
+        return model
+    form = "provider:name (openai:gpt-4o-mini) or provider/name"
+    raise ConfigError(f"model: got {shorten_value(model)!r}; allowed: {form}")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Response
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.answering import build_qa_requests, build_qa_response_rows, merge_qa_responses, select_condition_prompts
 from dtef_pipeline.qa.prompt_rows import AskSettings, build_plain_prompts
+from dtef_pipeline.qa.stages import build_qa_requests, build_qa_response_rows, merge_qa_responses, select_condition_prompts
 from dtef_pipeline.qa.tables import QA_PROMPTS, QA_RESPONSES
 from resources.gateway.transport import build_sampling
 from resources.responses.store import RESPONSES

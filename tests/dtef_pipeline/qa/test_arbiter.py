@@ -23,19 +23,17 @@ from dtef_pipeline.qa.judging.arbiter import (
     EVALUATORS,
     MAX_ANSWER_LENGTH,
     Arbiter,
+    Arbitration,
     build_arbiter_messages,
+    compute_arbiter_score,
     is_in_sample,
+    iterate_arbitrations,
     judge_snapshot,
     load_arbiter,
-    prepare_answer_for_judge,
-    resolve_arbiter,
-)
-from dtef_pipeline.qa.judging.arbitration import (
-    Arbitration,
-    compute_arbiter_score,
-    iterate_arbitrations,
     make_verdict_row,
+    prepare_answer_for_judge,
     read_arbiter_reply,
+    resolve_arbiter,
 )
 from tests.conftest import ROOT
 from tests.made.responses import response

@@ -12,9 +12,16 @@ from hypothesis import strategies as st
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.item_prompts import build_item_prompt, fence_code, guard_lines
+from dtef_pipeline.qa.item_prompts import (
+    build_item_prompt,
+    fence_code,
+    find_original_letter,
+    find_shown_letter,
+    guard_lines,
+    rotate_options,
+    rotate_order,
+)
 from dtef_pipeline.qa.model import QaItem
-from dtef_pipeline.qa.option_order import find_original_letter, find_shown_letter, rotate_options, rotate_order
 from dtef_pipeline.qa.settings import CHOICE_TEMPLATES, QaCondition
 
 RIVER = QaItem(

@@ -20,8 +20,7 @@ from dtef_pipeline.drift.models import compute_model_drift
 from dtef_pipeline.drift.rule import build_rule_table
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.verdict_tables import ANCHOR_ITEMS, ANCHORS
-from dtef_pipeline.qa.judging.arbiter import Arbiter
-from dtef_pipeline.qa.judging.arbitration import Arbitration
+from dtef_pipeline.qa.judging.arbiter import Arbiter, Arbitration
 from dtef_pipeline.qa.score_drift import QA_WATCHED, iterate_anchor_judgings
 from dtef_pipeline.qa.tables import QA_ITEMS
 from tests.made.qa_scores import connected, night, score_row, table_of

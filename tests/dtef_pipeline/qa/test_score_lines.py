@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.qa.model import ItemError, ItemScore
-from dtef_pipeline.qa.score_lines import read_answer_lines, score_answer_lines
+from dtef_pipeline.qa.scorers import read_answer_lines, score_answer_lines
 from tests.made.shared_cases import cases, cases_beside
 from tests.strict_json import strict
 

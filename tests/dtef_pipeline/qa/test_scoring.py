@@ -18,7 +18,6 @@ from dtef_pipeline.qa.judging.arbiter import Arbiter
 from dtef_pipeline.qa.judging.judgement_rows import merge_with_other_judges, select_judged_items
 from dtef_pipeline.qa.model import QaItem, WrittenResponse
 from dtef_pipeline.qa.prompt_rows import AskSettings, build_plain_prompts
-from dtef_pipeline.qa.score_rows import score_rows
 from dtef_pipeline.qa.scoring import (
     PartScoring,
     ScoringItem,
@@ -27,6 +26,7 @@ from dtef_pipeline.qa.scoring import (
     list_levels,
     list_response_keys,
     load_asked_items,
+    score_rows,
     select_as_shown,
     select_formulas,
 )

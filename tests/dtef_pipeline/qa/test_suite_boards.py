@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.boards.cuts import stack_cuts
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.score_rows import load_latest_scores, load_qa_scores, load_qa_snapshot_order
+from dtef_pipeline.qa.scoring import load_latest_scores, load_qa_scores, load_qa_snapshot_order
 from dtef_pipeline.qa.suites import build_qa_boards, build_suite_board, compute_qa_results
 from dtef_pipeline.qa.tables import QA_BOARD, QA_BOARDS, QA_CUTS
 from dtef_pipeline.tables import COMPARISONS

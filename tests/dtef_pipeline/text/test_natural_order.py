@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from dtef_pipeline.text.natural_order import natural_order
+from dtef_pipeline.text.name_matching import natural_order
 
 
 @pytest.mark.parametrize(

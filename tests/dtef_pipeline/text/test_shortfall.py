@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.text.shortfall import describe_shortfall
+from dtef_pipeline.text.amounts import describe_shortfall
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.item_files.gsm8k import find_defined_functions, load_gsm8k, load_humaneval
+from dtef_pipeline.qa.item_files.benchmarks import find_defined_functions, load_gsm8k, load_humaneval
 from dtef_pipeline.qa.item_files.item_log import MAX_FINDINGS
 from dtef_pipeline.qa.item_files.rows import LONGEST_ROW, MAX_UNPACKED_BYTES
 from dtef_pipeline.qa.model import ItemError

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.identity import compute_messages_id
-from dtef_pipeline.qa.transcripts.citation_prompt import build_cited_messages, build_cited_schema, describe_answer_form
+from dtef_pipeline.qa.item_prompts import build_cited_messages, build_cited_schema, describe_answer_form
 from dtef_pipeline.qa.transcripts.citation_reply import CitedReply, read_cited
 from dtef_pipeline.qa.transcripts.quotations import check_citations
 from dtef_pipeline.qa.transcripts.retriever import SourceText

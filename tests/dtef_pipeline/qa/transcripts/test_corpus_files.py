@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.qa.model import ItemError
-from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
+from dtef_pipeline.qa.transcripts.corpus import load_corpus
 from tests.dtef_pipeline.qa.transcripts.interviews import (
     INTERVIEWS,
     METADATA,

@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.transcripts.chunks import build_documents_table, split_into_chunks
-from dtef_pipeline.qa.transcripts.metadata import SpokenTurn, Transcript
+from dtef_pipeline.qa.transcripts.corpus import SpokenTurn, Transcript
 from dtef_pipeline.qa.transcripts.quotations import check_citations, compute_existence_rate
-from dtef_pipeline.qa.transcripts.remote import (
+from dtef_pipeline.qa.transcripts.retriever import (
     RemoteRetriever,
+    Retriever,
+    make_retriever,
     normalise_model_string,
     read_remote,
 )
-from dtef_pipeline.qa.transcripts.retriever import Retriever, make_retriever
 from tests.dtef_pipeline.qa.transcripts.interviews import METADATA
 from tests.made.shared_cases import case_parameters
 

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.socioscope.socioscope_results import compute_mean_of_scores, compute_transcript_averages
 from dtef_pipeline.qa.transcripts.chunks import build_documents_table, build_index_texts, split_into_chunks
-from dtef_pipeline.qa.transcripts.metadata import SpokenTurn, Transcript
-from dtef_pipeline.qa.transcripts.retrieval_scores import compute_retrieval_scores, find_relevant_ids
+from dtef_pipeline.qa.transcripts.corpus import SpokenTurn, Transcript
 from dtef_pipeline.qa.transcripts.retriever import (
     Bm25Scores,
     DocumentIndex,
     IndexRetriever,
     Retrieval,
+    compute_retrieval_scores,
+    find_relevant_ids,
     make_retriever,
     split_index_words,
 )
