@@ -1,4 +1,4 @@
-"""Items as GSM8K (word problems) and HumanEval (programs to write) are published: one JSON object per line."""
+"""Items as benchmarks are published: GSM8K (word problems), HumanEval (programs to write), MMLU and MMLU-Pro (multiple choice)."""
 
 from __future__ import annotations
 
@@ -7,26 +7,25 @@ import json
 import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dtef_pipeline.qa.item_files.item_log import ItemLog, LoadedItems, RowFault
+from dtef_pipeline.qa.item_files.item_log import LoadedItems, RowFault
 from dtef_pipeline.qa.item_files.layout import (
     FEWEST_OPTIONS,
     ITEM_LETTERS,
+    ItemLayout,
     flag_options,
-    iterate_items_of_files,
+    load_layout,
     number_row,
     read_option_letter,
     read_options,
     read_part_name,
     require_mapping,
-    require_path,
     require_readable,
     require_text,
 )
-from dtef_pipeline.qa.item_files.rows import CSV_ENDING, ONE_PART, SourceRow, find_split_files, name_without_split
+from dtef_pipeline.qa.item_files.rows import CSV_ENDING, ONE_PART, SourceRow, name_without_split
 from dtef_pipeline.qa.model import QaItem
 
 NUMBER_TYPE = "number"
@@ -43,25 +42,12 @@ def load_gsm8k(path: Path, *, suite: str = "gsm8k", strict: bool = False) -> Loa
     reference is the number without commas and currency signs, the solution the working before it. Raises ItemError for a path that does not
     exist, and with `strict` for the first unusable row.
     """
-    log, item_ids = ItemLog(strict), set[str]()
-    files = find_split_files(require_path(path), log, examples=("train", "dev"))
-    items = tuple(iterate_items_of_files(files.items, lambda file: _NumberLayout(suite), log, item_ids))
-    examples = tuple(iterate_items_of_files(files.examples, lambda file: _NumberLayout(suite, "train/"), log, item_ids))
-    return LoadedItems(items, log.findings, examples)
+    return load_layout(path, _NumberLayout, suite, "train/", strict=strict, examples=("train", "dev"))
 
 
-@dataclass(frozen=True, slots=True)
-class _NumberLayout:
-    """The rows of one file. `of`: prefix of the row number in the ids of examples."""
-
-    suite: str
-    split_prefix: str = ""
-
-    def part(self, row: SourceRow | None) -> str:
-        return ONE_PART
-
+class _NumberLayout(ItemLayout):
     def item_id(self, row: SourceRow) -> str:
-        return f"{self.suite}/{self.split_prefix}{number_row(row, row.values if isinstance(row.values, dict) else {})}"
+        return f"{self.suite}/{self.split_prefix}{number_row(row)}"
 
     def item(self, row: SourceRow, item_id: str) -> QaItem:
         values = require_mapping(row, ("question", "answer"))
@@ -107,21 +93,10 @@ def load_humaneval(path: Path, *, suite: str = "humaneval", strict: bool = False
     JSON of prompt, entry_point, test and, if given, canonical_solution. Raises ItemError for a path that does not exist, and with `strict`
     for the first unusable row.
     """
-    log, item_ids = ItemLog(strict), set[str]()
-    files = find_split_files(require_path(path), log, examples=())
-    items = tuple(iterate_items_of_files(files.items, lambda file: _CodeLayout(suite), log, item_ids))
-    return LoadedItems(items, log.findings)
+    return load_layout(path, _CodeLayout, suite, "", strict=strict)
 
 
-@dataclass(frozen=True, slots=True)
-class _CodeLayout:
-    """The rows of one file."""
-
-    suite: str
-
-    def part(self, row: SourceRow | None) -> str:
-        return ONE_PART
-
+class _CodeLayout(ItemLayout):
     def item_id(self, row: SourceRow) -> str:
         return require_text(require_mapping(row, _TASK_KEYS), "task_id").strip()
 
@@ -150,13 +125,8 @@ def _check_defines(code: str, function: str, field: str) -> None:
     """Raise RowFault unless a program, or the beginning of one, defines a function. The program is not run."""
     functions = find_defined_functions(code)
     if function not in functions:
-        names = sorted(functions) or "no function, or not Python"
-        raise RowFault(
-            field,
-            f"{field} does not define {function[:_LONGEST_FUNCTION]}",
-            found=names,
-            allowed=f"def {function[:_LONGEST_FUNCTION]}(...)",
-        )
+        names, function = sorted(functions) or "no function, or not Python", function[:_LONGEST_FUNCTION]
+        raise RowFault(field, f"{field} does not define {function}", found=names, allowed=f"def {function}(...)")
 
 
 def find_defined_functions(code: str) -> set[str]:
@@ -190,25 +160,10 @@ def load_mmlu(path: Path, *, suite: str = "mmlu", strict: bool = False) -> Loade
     A subject is a part and a cluster; an item's id is the subject and its row in the file, from 0: `college_physics/17`. The rows of `dev`
     files are the examples. Raises ItemError for a path that does not exist, and with `strict` for the first unusable row.
     """
-    log, item_ids = ItemLog(strict), set[str]()
-    files = find_split_files(require_path(path), log)
-    items = tuple(iterate_items_of_files(files.items, lambda file: _ChoiceLayout(file, suite), log, item_ids))
-    examples = tuple(
-        iterate_items_of_files(
-            files.examples, lambda file: _ChoiceLayout(file, suite, split_prefix="dev/"), log, item_ids, warn=False
-        )
-    )
-    return LoadedItems(items, log.findings, examples)
+    return load_layout(path, _ChoiceLayout, suite, "dev/", strict=strict, examples=("dev", "validation"))
 
 
-@dataclass(frozen=True, slots=True)
-class _ChoiceLayout:
-    """The rows of one file. `of`: prefix of the row number in the ids of examples."""
-
-    file: Path
-    suite: str
-    split_prefix: str = ""
-
+class _ChoiceLayout(ItemLayout):
     def part(self, row: SourceRow | None) -> str | None:
         if row is None:
             return name_without_split(self.file) if self._is_csv else None
@@ -217,7 +172,7 @@ class _ChoiceLayout:
         return read_part_name(name, name_without_split(self.file))
 
     def item_id(self, row: SourceRow) -> str:
-        return f"{self.part(row)}/{self.split_prefix}{number_row(row, row.values if isinstance(row.values, dict) else {})}"
+        return f"{self.part(row)}/{self.split_prefix}{number_row(row)}"
 
     def item(self, row: SourceRow, item_id: str) -> QaItem:
         is_bare = isinstance(row.values, list) and self._is_csv
@@ -225,10 +180,10 @@ class _ChoiceLayout:
         question = require_text(values, "question")
         options = read_options(_read_choices(values))
         if "answer" not in values:
-            raise RowFault(
-                "missing", "answer is missing", found=sorted(map(str, values)), allowed=f"a row with {', '.join(_OBJECT_KEYS)}"
-            )
+            form = f"a row with {', '.join(_OBJECT_KEYS)}"
+            raise RowFault("missing", "answer is missing", found=sorted(map(str, values)), allowed=form)
         part, working = self.part(row) or ONE_PART, values.get("cot_content")
+        is_table = self._is_csv and isinstance(row.values, dict)
         return QaItem(
             item_id=item_id,
             suite=self.suite,
@@ -236,9 +191,7 @@ class _ChoiceLayout:
             type=CHOICE_TYPE,
             text=question,
             options=options,
-            reference=read_option_letter(
-                values["answer"], len(options), digits_count=self._is_csv and isinstance(row.values, dict)
-            ),
+            reference=read_option_letter(values["answer"], len(options), digits_count=is_table),
             cluster=part,
             source_line=row.line,
             flags=flag_options(options),
@@ -253,12 +206,8 @@ class _ChoiceLayout:
 def _name_cells(cells: list[str]) -> Mapping[str, Any]:
     """Map a row without a header to column names."""
     if len(cells) != _BARE_CELLS:
-        raise RowFault(
-            "columns",
-            "too few or too many cells",
-            found=f"{len(cells)}",
-            allowed=f"{_BARE_CELLS}: {_BARE_LAYOUT}; or a header {_CHOICE_HEADERS}",
-        )
+        form = f"{_BARE_CELLS}: {_BARE_LAYOUT}; or a header {_CHOICE_HEADERS}"
+        raise RowFault("columns", "too few or too many cells", found=f"{len(cells)}", allowed=form)
     return {"question": cells[0], "choices": cells[1:-1], "answer": cells[-1]}
 
 
@@ -272,9 +221,8 @@ def _read_choices(values: Mapping[str, Any]) -> object:
         int(match[1]) if match[1] else ITEM_LETTERS.index(match[2].upper()): values[key] for key, match in matches.items()
     }
     if sorted(places) != list(range(len(places))) or not places:
-        raise RowFault(
-            "missing", "there are no options", found=sorted(map(str, values)), allowed=f"choices, or a header {_CHOICE_HEADERS}"
-        )
+        form = f"choices, or a header {_CHOICE_HEADERS}"
+        raise RowFault("missing", "there are no options", found=sorted(map(str, values)), allowed=form)
     options = [places[place] for place in sorted(places)]
     while len(options) > FEWEST_OPTIONS and options[-1] in (None, ""):
         options.pop()
