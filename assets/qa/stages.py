@@ -39,10 +39,9 @@ from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
 from dtef_pipeline.qa.item_files.item_rows import build_item_tables
 from dtef_pipeline.qa.item_files.socioscope import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_files.suite_files import AddedFiles, read_added
-from dtef_pipeline.qa.judging.arbiter import Arbiter, choose_arbiter, judge_snapshot
+from dtef_pipeline.qa.judging.arbiter import Arbiter, Arbitration, choose_arbiter, judge_snapshot
 from dtef_pipeline.qa.judging.judgement_rows import (
     JUDGED_ITEM_COLUMNS,
-    JudgementEpisode,
     build_judgement_rows,
     build_skipped_rows,
     iterate_looks,
@@ -307,7 +306,7 @@ def plan_judgements(inputs: Inputs, settings: QaSettings) -> EpisodePlan | Table
     responses, left_out = select_to_judge(inputs.read("qa_responses"), items, arbiter.sample_rate)
     servers = inputs.models.own_servers
 
-    def rows(looks: Sequence[JudgementEpisode], outcomes: Sequence[EpisodeResult]) -> Tables:
+    def rows(looks: Sequence[Arbitration], outcomes: Sequence[EpisodeResult]) -> Tables:
         return {"qa_judgements": build_judgement_rows(looks, outcomes, servers)}
 
     def written(new: Tables) -> Tables:

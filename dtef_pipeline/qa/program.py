@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.code_checks import UNDECIDED_CHECKS, CheckResult, SandboxTask
 from dtef_pipeline.qa.reading.reply_end import END_MARK
-from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_EXECUTIONS, QA_RESPONSE_KEY
+from dtef_pipeline.qa.tables import QA_EXECUTIONS, QA_RESPONSE_KEY, RESPONSE_COLUMNS
 from dtef_pipeline.text.plain import strip_thinking
 
 EMPTY_PROGRAM, NOT_PYTHON = "empty", "syntax"
@@ -316,7 +316,6 @@ def _normalise_newlines(text: str) -> str:
 
 
 CODE_SCORER, CODE_VERSION = "code_execution", 2
-_EXECUTED_NAMES = tuple(column.name for column in OF_ONE_RESPONSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +342,7 @@ def plan_executions(responses: pa.Table, items: pa.Table, timeout_s: float) -> l
     mask = pc.is_in(responses["item_id"], pa.array(list(references), pa.string()))
     replies = responses.filter(pc.and_(mask, pc.equal(responses["call_status"], "answered")))
     texts = replies["response"].to_pylist()
-    named = replies.select(list(_EXECUTED_NAMES)).to_pylist()
+    named = replies.select(RESPONSE_COLUMNS).to_pylist()
     return [_plan_execution(row, text, references[row["item_id"]], timeout_s) for row, text in zip(named, texts, strict=True)]
 
 

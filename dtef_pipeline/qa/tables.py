@@ -51,6 +51,7 @@ OF_ONE_PROMPT = (*OF_ONE_PART, QA_ITEM_ID, QA_CONDITION)
 """The key columns of an item in a condition."""
 OF_ONE_RESPONSE = (*OF_ONE_PROMPT, *MODEL_FIELDS, *SAMPLE_FIELDS, SNAPSHOT_FIELD)
 """The key columns of a response."""
+RESPONSE_COLUMNS = [column.name for column in OF_ONE_RESPONSE]
 _QA_USAGE_FIELDS = (
     field("prompt_tokens", pa.int64(), "Tokens of prompts, of all calls of the row"),
     field("completion_tokens", pa.int64(), "Tokens of responses, of all calls of the row"),

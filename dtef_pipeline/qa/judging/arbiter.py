@@ -1,4 +1,5 @@
-"""The judge of answers that no rule can score: the document `judges.yaml`, and which answers are in the sample.
+"""The judge of answers that no rule can score: the document `judges.yaml`, which answers are in the sample, its requests, its replies, and
+the score of an answer from its judgements.
 
 arbiter: {sample_rate: 0.1, daily_budget: 10.0, model: gpt-5.4-mini, evaluators: [semantic, factuality]}
 """
@@ -9,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import fsum
 from pathlib import Path
@@ -30,6 +31,7 @@ from dtef_pipeline.judging.judgement import CALL_FAILED, CUT_SHORT, JUDGE_ROLE, 
 from dtef_pipeline.judging.judges import is_self_judged, replace_sampling
 from dtef_pipeline.judging.replies import EMPTY, UNREADABLE
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemScore
+from dtef_pipeline.text.json_values import Pairs, decode_value_at
 from dtef_pipeline.text.plain import strip_thinking
 from dtef_pipeline.text.well_formed import replace_surrogates
 
@@ -233,6 +235,10 @@ class Arbitration:
     judge: ModelSpec
     snapshot: str = JUDGE_SNAPSHOT
     """`judge`, or a value of `judge_snapshot`."""
+    response: Mapping[str, Any] = field(default_factory=dict)
+    """The columns that identify the judged response."""
+    answer_key: str = ""
+    """Key of the judged response in the store."""
     _first_request: Request | None = None
 
     def next(self, history: Sequence[Response]) -> Request | None:
@@ -242,7 +248,7 @@ class Arbitration:
             self._first_request = self._build_judge_request(self.judge, 0)
         if not history:
             return self._first_request
-        if len(history) > 1 or _read(history[0]).score is not None:
+        if len(history) > 1 or read_arbiter_reply(history[0].text).score is not None:
             return None
         judge = self.judge
         if _is_cut(history[0]) and judge.max_tokens is not None:
@@ -285,7 +291,7 @@ def make_verdict_row(
     if failure is not None and failure.status == OVER_BUDGET:
         reply = ArbiterReply(None, SKIPPED_BUDGET)
     elif failure is None and result.responses:
-        reply, error = _read(result.responses[-1]), None
+        reply, error = read_arbiter_reply(result.responses[-1].text), None
         if reply.score is None and _is_cut(result.responses[-1]):
             reply = replace(reply, reason=CUT_SHORT)
     costs = [response.cost_usd for response in result.responses if response.cost_usd is not None]
@@ -347,10 +353,6 @@ NOT_IN_SAMPLE = ItemScore(SKIPPED_SAMPLE, reason="the answer is not in the sampl
 """Score of an answer that `is_in_sample` leaves out."""
 
 
-def _read(response: Response) -> ArbiterReply:
-    return read_arbiter_reply(response.text)
-
-
 def _is_cut(response: Response) -> bool:
     return response.finish_reason == "length"
 
@@ -385,38 +387,20 @@ def read_arbiter_reply(text: str) -> ArbiterReply:
     length.
     """
     content = strip_thinking(text).strip()
-    if not content:
-        return ArbiterReply(None, EMPTY)
-    reply: ArbiterReply | None = None
-    place = 0
+    reply, place = ArbiterReply(None, UNREADABLE if content else EMPTY), 0
     while (opening := _OPENS_AN_OBJECT.search(content, place)) is not None:
-        try:
-            value, place = _DECODER.raw_decode(content, opening.start())
-        except (ValueError, RecursionError):
+        found = decode_value_at(content, opening.start())
+        if found is None:
             return ArbiterReply(None, UNREADABLE)
-        reply = _read_score(value) or reply
-    return reply or ArbiterReply(None, UNREADABLE)
+        reply, place = _read_score(found.value) or reply, found.end
+    return reply
 
 
-def _read_score(value: Any) -> ArbiterReply | None:
-    score = value.get("score") if isinstance(value, dict) else None
+def _read_score(pairs: Pairs) -> ArbiterReply | None:
+    scores = [value for name, value in pairs if name == "score"]
+    score = scores[0] if len(scores) == 1 else None
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
         return None
-    reason = value.get("reason")
+    reason = dict(pairs).get("reason")
     explanation = replace_surrogates(reason)[:LONGEST_REASON].strip() if isinstance(reason, str) else ""
     return ArbiterReply(abs(float(score)), None, explanation or None)
-
-
-def _reject_doubled_score(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object, without its score if it has several."""
-    mapping = dict(pairs)
-    if sum(name == "score" for name, _ in pairs) > 1:
-        del mapping["score"]
-    return mapping
-
-
-def _reject_constant(name: str) -> None:
-    """Reject NaN and infinities, which JSON does not have."""
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_reject_doubled_score, strict=False, parse_constant=_reject_constant)

@@ -80,7 +80,7 @@ class TestWhom:
 class TestLooks:
     def test_every_evaluator_looks_at_every_response(self) -> None:
         looks = list(iterate_looks(responses_to(ROWERS, "It is 12.", "13"), ITEMS, ARBITER, "judge"))
-        assert [(look.response["draw"], look.arbitration.evaluator) for look in looks] == [
+        assert [(look.response["draw"], look.evaluator) for look in looks] == [
             (0, "semantic"),
             (0, "factuality"),
             (1, "semantic"),
@@ -115,7 +115,7 @@ class TestLooks:
 class TestRows:
     def test_a_row_is_one_look_with_what_it_cost(self) -> None:
         looks = list(iterate_looks(responses_to(ROWERS, "It is 12."), ITEMS, ARBITER, "judge"))
-        played = [said(looks[0].arbitration, '{"score": 0.25, "reason": "so"}'), said(looks[1].arbitration, '{"score": 2}')]
+        played = [said(looks[0], '{"score": 0.25, "reason": "so"}'), said(looks[1], '{"score": 2}')]
         first, second = build_judgement_rows(looks, played).to_pylist()
         assert (first["evaluator"], first["score"], first["reason"], first["explanation"]) == ("semantic", 0.25, None, "so")
         assert (first["item_id"], first["condition"], first["model_variant"], first["draw"]) == ("gsm8k/0", "plain", "p/m", 0)
@@ -124,7 +124,7 @@ class TestRows:
 
     def test_a_call_that_failed_has_its_error_and_no_score(self) -> None:
         looks = list(iterate_looks(responses_to(ROWERS, "It is 12."), ITEMS, ARBITER, "judge"))
-        key = looks[0].arbitration.next([])
+        key = looks[0].next([])
         assert key is not None
         failed = EpisodeResult((), Failure(key.key, "HTTP 500", 3))
         row = build_judgement_rows(looks[:1], [failed]).to_pylist()[0]
