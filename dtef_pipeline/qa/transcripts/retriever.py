@@ -1,10 +1,11 @@
-"""Retrievers, which find the chunks that a question is about: their interface, and those that search a table of chunks."""
+"""Retrievers, which find the chunks that a question is about: in a table of chunks, or by a server with the documented interface."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import partial
 from math import log2
 from typing import Any, Protocol
 
@@ -30,9 +31,10 @@ from dtef_pipeline.text.shortening import shorten_value
 
 DocumentScores = npt.NDArray[np.float64]
 """One number per row of an index; higher is closer to the question."""
+ScoreDocuments = Callable[[str], DocumentScores]
+"""Scores all chunks of an index by similarity to a text, in the order of the index."""
 EmbedTexts = Callable[[Sequence[str]], npt.NDArray[Any]]
 """Maps texts to their vectors, (texts, dimensions)."""
-_MAX_FILTERS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,59 +56,6 @@ class Retrieval:
     sources: tuple[SourceText, ...] = ()
     problem: str | None = None
     """Why the look-up failed, in words, and sources are those of an earlier one; None: it succeeded, even if nothing was found."""
-
-
-class Retriever(Protocol):
-    """A search for the chunks closest to a question."""
-
-    name: str
-    """`bm25`, `embedding`, `hybrid` or `remote`."""
-    is_remote: bool
-    """Whether its chunks come from a server and are not in `qa_documents`."""
-
-    def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
-        """Return the k nearest chunks whose metadata equal `where` on all its keys, or all of them if there are fewer."""
-
-
-class ScoresDocuments(Protocol):
-    """A scorer of all chunks by similarity to a text."""
-
-    def scores(self, text: str) -> DocumentScores:
-        """Return one number per row of the index, in its order."""
-
-
-class DocumentIndex:
-    """A table of chunks sorted by id, so that the smaller id comes first among chunks with equal scores."""
-
-    def __init__(self, documents: pa.Table) -> None:
-        """Sort `documents`, rows of DOCUMENT_SCHEMA, by id. Raises ConfigError without documents or for a repeated id."""
-        if not documents.num_rows:
-            raise ConfigError("no documents to search: allowed: one or more")
-        if pc.count_distinct(documents.column("doc_id")).as_py() != documents.num_rows:
-            raise ConfigError("documents to search: a doc_id occurs twice; allowed: each doc_id once")
-        self.documents = documents.sort_by("doc_id").combine_chunks()
-        self._rows: dict[frozenset[tuple[str, str | int]], npt.NDArray[np.intp]] = {}
-
-    @property
-    def texts(self) -> list[str]:
-        """The searched text of each chunk."""
-        return build_index_texts(self.documents)
-
-    def rows(self, where: Mapping[str, str | int] | None = None) -> npt.NDArray[np.intp]:
-        """Return the rows whose metadata equal `where` on all its keys. Raises ConfigError as `check_filter`."""
-        fields = check_filter(where)
-        key = frozenset(fields.items())
-        if key not in self._rows:
-            if len(self._rows) >= _MAX_FILTERS:
-                self._rows.clear()
-            self._rows[key] = np.flatnonzero(match_filter(self.documents, fields))
-        return self._rows[key]
-
-    def nearest(self, scores: DocumentScores, rows: npt.NDArray[np.intp], k: int) -> Retrieval:
-        """Return the k rows with the highest scores among `rows`; `scores` has one number for each of them."""
-        order = np.argsort(-scores, kind="stable")[:k]
-        records = self.documents.take(pa.array(rows[order])).to_pylist()
-        return Retrieval(tuple(_make_source_text(row, float(score)) for row, score in zip(records, scores[order], strict=True)))
 
 
 def match_filter(documents: pa.Table, where: Mapping[str, str | int]) -> npt.NDArray[np.bool_]:
@@ -167,16 +116,16 @@ class Bm25Scores:
         return np.asarray(self._model.get_scores_from_ids(tokens), np.float64) if tokens else np.zeros(self._n)
 
 
-class CosineScores:
-    """The cosine of question and chunk, -1 to 1."""
+def make_cosine_scorer(texts: Sequence[str], embed: EmbedTexts) -> ScoreDocuments:
+    """Return a scorer by the cosine of question and chunk, -1 to 1."""
+    vectors = normalize_vectors(np.asarray(embed(texts), np.float64))
 
-    def __init__(self, texts: Sequence[str], embed: EmbedTexts) -> None:
-        self._embed, self._vectors = embed, normalize_vectors(np.asarray(embed(texts), np.float64))
-
-    def scores(self, text: str) -> DocumentScores:
-        (vector,) = normalize_vectors(np.asarray(self._embed([text]), np.float64))
-        cosines: DocumentScores = self._vectors @ vector
+    def score(text: str) -> DocumentScores:
+        (vector,) = normalize_vectors(np.asarray(embed([text]), np.float64))
+        cosines: DocumentScores = vectors @ vector
         return cosines
+
+    return score
 
 
 RETRIEVERS = ("bm25", "embedding", "hybrid")
@@ -190,40 +139,53 @@ class IndexRetriever:
     """A search of a table of chunks by one scorer, or by several with reciprocal rank fusion.
 
     A fused score is the sum over scorers of 1 / (60 + rank), with ranks from 1 among the chunks that match the filter. The rarity of a word
-    is computed over all chunks.
+    is computed over all chunks. Of chunks with equal scores the one with the smaller id comes first.
     """
 
     is_remote = False
 
-    def __init__(self, name: str, index: DocumentIndex, scorers: Sequence[ScoresDocuments]) -> None:
-        self.name, self._index, self._scorers = name, index, tuple(scorers)
+    def __init__(self, documents: pa.Table, make_scorers: Sequence[Callable[[Sequence[str]], ScoreDocuments]]) -> None:
+        """Index `documents`, rows of DOCUMENT_SCHEMA. Raises ConfigError without documents or for a repeated id.
+
+        `make_scorers`: make scorers of the searched texts, in the order of ids.
+        """
+        if not documents.num_rows:
+            raise ConfigError("no documents to search: allowed: one or more")
+        if pc.count_distinct(documents.column("doc_id")).as_py() != documents.num_rows:
+            raise ConfigError("documents to search: a doc_id occurs twice; allowed: each doc_id once")
+        self._documents = documents.sort_by("doc_id").combine_chunks()
+        texts = build_index_texts(self._documents)
+        self._scorers = [make(texts) for make in make_scorers]
+        self._filter: dict[str, str | int] = {}
+        self._rows = np.arange(documents.num_rows)
+        """The rows that match the latest filter."""
 
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
-        """See `Retriever`. Raises ConfigError for a k that is not a whole number of 1 or more, and for a filter with unknown keys or values
-        of the wrong kind."""
+        """Return the k nearest chunks whose metadata equal `where` on all its keys, or all of them if there are fewer.
+
+        Raises ConfigError for a k that is not a whole number of 1 or more, and for a filter with unknown keys or values of the wrong kind.
+        """
         check_k(k)
-        rows = self._index.rows(where)
-        parts = [scorer.scores(text)[rows] for scorer in self._scorers]
-        scores = (
-            parts[0] if len(parts) == 1 else np.sum([1.0 / (FUSION_CONSTANT + _rank_scores(part)) for part in parts], axis=0)
-        )
-        return self._index.nearest(scores, rows, k)
+        if (fields := check_filter(where)) != self._filter:
+            self._filter, self._rows = fields, np.flatnonzero(match_filter(self._documents, fields))
+        parts = [score(text)[self._rows] for score in self._scorers]
+        fused = [1.0 / (FUSION_CONSTANT + _rank_scores(part)) for part in parts]
+        scores = parts[0] if len(parts) == 1 else np.sum(fused, axis=0)
+        order = np.argsort(-scores, kind="stable")[:k]
+        records = self._documents.take(pa.array(self._rows[order])).to_pylist()
+        return Retrieval(tuple(_make_source_text(row, float(score)) for row, score in zip(records, scores[order], strict=True)))
 
 
-def make_retriever(name: str, documents: pa.Table, embed: EmbedTexts | None = None) -> Retriever:
+def make_retriever(name: str, documents: pa.Table, embed: EmbedTexts | None = None) -> IndexRetriever:
     """Return the retriever of a name over rows of DOCUMENT_SCHEMA. Raises ConfigError without documents, for a name that is not in RETRIEVERS,
     and if it needs an embedder."""
     if name not in RETRIEVERS:
         raise ConfigError(f"retriever {name!r}: allowed: {', '.join(RETRIEVERS)}")
     if embed is None and name != "bm25":
         raise ConfigError(f"retriever {name!r} needs an embedder: allowed without one: bm25")
-    index = DocumentIndex(documents)
-    scorers: list[ScoresDocuments] = []
-    if name != "embedding":
-        scorers.append(Bm25Scores(index.texts))
-    if name != "bm25" and embed is not None:
-        scorers.append(CosineScores(index.texts, embed))
-    return IndexRetriever(name, index, scorers)
+    by_words = [] if name == "embedding" else [lambda texts: Bm25Scores(texts).scores]
+    by_vectors = [partial(make_cosine_scorer, embed=embed)] if name != "bm25" and embed is not None else []
+    return IndexRetriever(documents, [*by_words, *by_vectors])
 
 
 def _rank_scores(scores: DocumentScores) -> npt.NDArray[np.intp]:
@@ -321,9 +283,6 @@ PostPayload = Callable[[Mapping[str, Any]], PostResult]
 class RemoteRetriever:
     """Requests chunks from a server. If the request fails, the result has no chunks and the reason."""
 
-    name = REMOTE
-    is_remote = True
-
     def __init__(self, post: PostPayload, where: str = "the server", model: str | None = None) -> None:
         """`where`: the server's name in problems. `model`: the model to request, `provider/name`, if the server expects one."""
         self._post, self._where, self._model = post, where, model
@@ -339,7 +298,6 @@ class RemoteRetriever:
 class StoredLookUps:
     """Stored results of a server by text; makes no request."""
 
-    name = REMOTE
     is_remote = True
 
     def __init__(self, found: Mapping[str, Retrieval]) -> None:
@@ -351,6 +309,7 @@ class StoredLookUps:
         return self.found.get(text, Retrieval(problem=NOT_LOOKED_UP))
 
 
+Retriever = IndexRetriever | StoredLookUps
 LookUp = Callable[[Sequence[str], int, Mapping[str, str | int]], StoredLookUps]
 """Looks up texts, given the number of chunks and a filter, and returns the result of each."""
 

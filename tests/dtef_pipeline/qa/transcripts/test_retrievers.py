@@ -18,7 +18,6 @@ from dtef_pipeline.qa.transcripts.chunks import build_documents_table, build_ind
 from dtef_pipeline.qa.transcripts.corpus import SpokenTurn, Transcript
 from dtef_pipeline.qa.transcripts.retriever import (
     Bm25Scores,
-    DocumentIndex,
     IndexRetriever,
     Retrieval,
     compute_retrieval_scores,
@@ -108,8 +107,6 @@ def test_a_filter_is_exact_equality_on_all_its_keys() -> None:
     assert ids(retriever.retrieve("sea", 5, {"PROJECT": "A", "YEAR": 2000})) == ["f1"]
     assert retriever.retrieve("sea", 5, {"PROJECT": "NOPE"}) == Retrieval()
     assert len(retriever.retrieve("sea", 5, {}).sources) == len(retriever.retrieve("sea", 5, None).sources) == 3
-    for many in range(600):
-        assert retriever.retrieve("sea", 5, {"NAME": f"n{many}"}) == Retrieval()
 
 
 @pytest.mark.parametrize(("where", "said"), CASES["a_filter_with_unknown_keys_or_values_of_another_kind_is_an_error"])
@@ -132,15 +129,8 @@ def pa_not_blank(table: Any) -> Any:
 
 
 def test_fusion_is_the_sum_of_reciprocal_ranks() -> None:
-    class Ranked:
-        def __init__(self, *scores: float) -> None:
-            self._scores = np.array(scores)
-
-        def scores(self, text: str) -> np.ndarray:
-            return self._scores
-
-    index = DocumentIndex(documents("a", "b", "c", "d"))
-    found = IndexRetriever("hybrid", index, (Ranked(4, 3, 2, 1), Ranked(1, 4, 3, 2))).retrieve("x", 4)
+    ranked = [lambda _, scores=scores: lambda text: np.array(scores) for scores in ((4, 3, 2, 1), (1, 4, 3, 2))]
+    found = IndexRetriever(documents("a", "b", "c", "d"), ranked).retrieve("x", 4)
     by_hand = {"f0": 1 / 61 + 1 / 64, "f1": 1 / 62 + 1 / 61, "f2": 1 / 63 + 1 / 62, "f3": 1 / 64 + 1 / 63}
     assert ids(found) == sorted(by_hand, key=lambda name: -by_hand[name])
     assert [source.score for source in found.sources] == pytest.approx(sorted(by_hand.values(), reverse=True))
@@ -154,11 +144,8 @@ def test_fused_ranks_are_those_among_the_chunks_that_the_filter_leaves() -> None
 
 def test_retrievers_are_made_by_name() -> None:
     table = documents("red", "green")
-    assert [make_retriever(name, table, embed_colours).name for name in ("bm25", "embedding", "hybrid")] == [
-        "bm25",
-        "embedding",
-        "hybrid",
-    ]
+    for name in ("bm25", "embedding", "hybrid"):
+        assert ids(make_retriever(name, table, embed_colours).retrieve("green", 1)) == ["f1"]
     with pytest.raises(ConfigError, match="retriever 'faiss': allowed: bm25, embedding, hybrid"):
         make_retriever("faiss", table)
     with pytest.raises(ConfigError, match="needs an embedder"):
