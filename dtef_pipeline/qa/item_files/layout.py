@@ -78,9 +78,7 @@ def _iterate_items_of_files(layouts: Iterable[ItemLayout], log: ItemLog, item_id
         before = layout.file
 
 
-def _iterate_items_of_file(
-    layout: ItemLayout, log: ItemLog, item_ids: set[str], first: int
-) -> Generator[QaItem, None, int]:
+def _iterate_items_of_file(layout: ItemLayout, log: ItemLog, item_ids: set[str], first: int) -> Generator[QaItem, None, int]:
     """Yield the items of a file whose first row has this number; returns the number after that of its last row."""
     path, part = layout.file, layout.part(None)
     log.part = part

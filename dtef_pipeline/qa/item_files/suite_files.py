@@ -55,7 +55,9 @@ def read_added(
             raise ConfigError(
                 f"part {part}: the files of {spec.name} name their own parts. Add other files as a suite of your own (--suites)"
             )
-        return AddedFiles(TABLE_LAYOUTS[spec.layout](path, suite=spec.name, strict=strict), lambda item: spec.scorers_of(item.type))
+        return AddedFiles(
+            TABLE_LAYOUTS[spec.layout](path, suite=spec.name, strict=strict), lambda item: spec.scorers_of(item.type)
+        )
     documents = load_corpus(corpus, strict=strict) if corpus else None
     items = load_socioscope(
         path,

@@ -15,7 +15,7 @@ import pytest
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.model import ScorerSettings
-from dtef_pipeline.qa.socioscope import lexicon
+from dtef_pipeline.qa.socioscope import words as lexicon
 from dtef_pipeline.qa.socioscope.lists import ListOne
 from dtef_pipeline.qa.socioscope.words import words
 from tests.conftest import ROOT
