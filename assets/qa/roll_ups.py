@@ -24,10 +24,9 @@ from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.record import FamilyBoard, Preview
 from dtef_pipeline.qa.qa_boards import QA_BOARDS
 from dtef_pipeline.qa.score_drift import QA_WATCHED, iterate_anchor_judgings
-from dtef_pipeline.qa.score_validity import QA_VALIDITY_READS
-from dtef_pipeline.qa.score_validity import qa_validity as validity_of_scores
 from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QaSettings
-from dtef_pipeline.qa.suites import QA_BOARD_READS, build_qa_boards
+from dtef_pipeline.qa.suites import QA_BOARD_READS, QA_VALIDITY_READS, build_qa_boards
+from dtef_pipeline.qa.suites import qa_validity as validity_of_scores
 
 
 def _list_anchor_judgings(store: Store, settings: QaSettings, anchors: Sequence[Row]) -> Iterator[AnchorJudging]:

@@ -36,7 +36,6 @@ from dtef_pipeline.family.stage import (
 )
 from dtef_pipeline.judging.code_checks import UNDECIDED_CHECKS
 from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
-from dtef_pipeline.qa.item_files.item_rows import build_item_tables
 from dtef_pipeline.qa.item_files.socioscope import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_files.suite_files import AddedFiles, read_added
 from dtef_pipeline.qa.judging.arbiter import Arbiter, Arbitration, choose_arbiter, judge_snapshot
@@ -58,7 +57,13 @@ from dtef_pipeline.qa.program import (
     plan_executions,
     select_programs_to_run,
 )
-from dtef_pipeline.qa.prompt_rows import AskSettings, PromptTables, build_part_prompts, merge_with_other_conditions
+from dtef_pipeline.qa.prompt_rows import (
+    AskSettings,
+    PromptTables,
+    build_item_tables,
+    build_part_prompts,
+    merge_with_other_conditions,
+)
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings
 from dtef_pipeline.qa.stages import QA_RESPONSES_STAGE, QA_SCORES_STAGE, resolve_part_condition
 from dtef_pipeline.qa.tables import QA_DOCUMENTS, QA_EXECUTIONS, QA_JUDGEMENTS, QA_RESPONSE_KEY, QA_SPACE

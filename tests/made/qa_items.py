@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from dtef_pipeline.qa.item_files.item_log import LoadedItems
-from dtef_pipeline.qa.item_files.item_rows import build_item_tables
 from dtef_pipeline.qa.model import QaItem, Quote
+from dtef_pipeline.qa.prompt_rows import build_item_tables
 from dtef_pipeline.qa.tables import QA_RESPONSES
 from dtef_pipeline.qa.transcripts.chunks import build_documents_table, split_into_chunks
 from dtef_pipeline.qa.transcripts.corpus import SpokenTurn, Transcript

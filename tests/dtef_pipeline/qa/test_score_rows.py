@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.qa.item_files.item_log import ItemFinding, LoadedItems
-from dtef_pipeline.qa.item_files.item_rows import build_item_tables, read_stored_examples, read_stored_items, truth_id
 from dtef_pipeline.qa.model import ItemScore, QaItem, WrittenResponse
+from dtef_pipeline.qa.prompt_rows import build_item_tables, read_stored_examples, read_stored_items, truth_id
 from dtef_pipeline.qa.scoring import Measure, score_rows
 from dtef_pipeline.qa.tables import QA_SCORES
 from tests.made.qa_items import BIRD, BIRDS_SHOWN, KEEPER, ROWERS, TWICE, responses_to, rows_of_items

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from dtef_pipeline.qa.score_validity import QA_VALIDITY_CHECKS, qa_validity
+from dtef_pipeline.qa.suites import QA_VALIDITY_CHECKS, qa_validity
 from dtef_pipeline.statistics.proportions import compute_wilson_interval
 from tests.made.qa_scores import connected, score_row
 

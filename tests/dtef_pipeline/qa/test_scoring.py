@@ -13,11 +13,10 @@ import pytest
 
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.qa.item_files.item_log import LoadedItems
-from dtef_pipeline.qa.item_files.item_rows import build_item_tables
 from dtef_pipeline.qa.judging.arbiter import Arbiter
 from dtef_pipeline.qa.judging.judgement_rows import merge_with_other_judges, select_judged_items
 from dtef_pipeline.qa.model import QaItem, WrittenResponse
-from dtef_pipeline.qa.prompt_rows import AskSettings, build_plain_prompts
+from dtef_pipeline.qa.prompt_rows import AskSettings, build_item_tables, build_plain_prompts
 from dtef_pipeline.qa.scoring import (
     PartScoring,
     ScoringItem,
