@@ -67,13 +67,12 @@ class ItemPrompt:
     option_order: tuple[int, ...] | None
     """Places in the file's order of the options as shown; None: the file's order, or no options."""
     n_examples: int
-    response_schema: str | None = None
 
     @property
     def prompt_id(self) -> str:
         """A hash of everything that the model sees."""
         turns = ((message.role, message.text) for message in self.messages)
-        return compute_messages_id(turns, response_schema=self.response_schema, answer_tokens=self.answer_tokens)
+        return compute_messages_id(turns, answer_tokens=self.answer_tokens)
 
 
 class _Form(NamedTuple):
@@ -151,15 +150,13 @@ def _check(item: QaItem, condition: QaCondition, examples: Sequence[QaItem]) -> 
         raise ConfigError(f"{item.item_id}: no prompt is known for type {item.type!r}: allowed: {', '.join(PROMPTED_TYPES)}")
     templates = CHOICE_TEMPLATES if item.type == CHOICE_TYPE else (PLAIN_TEMPLATE,)
     if condition.template not in templates:
-        raise ConfigError(
-            f"{item.item_id}: template {condition.template!r} for type {item.type!r}: allowed: {', '.join(templates)}"
-        )
+        problem = f"template {condition.template!r} for type {item.type!r}"
+        raise ConfigError(f"{item.item_id}: {problem}: allowed: {', '.join(templates)}")
     if condition.shots > len(examples):
         count = format_count(len(examples), "development item") if examples else "no development items"
         bounds = f"few-shot 0 to {len(examples)}" if examples else "few-shot 0"
-        raise ConfigError(
-            f"{item.item_id}: few-shot {condition.shots}, where {item.suite}/{item.part} has {count}: allowed: {bounds}"
-        )
+        problem = f"few-shot {condition.shots}, where {item.suite}/{item.part} has {count}"
+        raise ConfigError(f"{item.item_id}: {problem}: allowed: {bounds}")
 
 
 def _describe_task(item: QaItem, condition: QaCondition) -> str:
@@ -210,9 +207,8 @@ def _format_worked(item: QaItem, condition: QaCondition) -> str:
     """Format the expected answer of an example in the requested form."""
     if item.type == CODE_TYPE:
         return fence_code(f"{item.text}{item.solution}")
-    working = (
-        guard_lines(_CALCULATED.sub("", item.solution), begins_line=True) if condition.template in (COT, PLAIN_TEMPLATE) else ""
-    )
+    is_worked = condition.template in (COT, PLAIN_TEMPLATE)
+    working = guard_lines(_CALCULATED.sub("", item.solution), begins_line=True) if is_worked else ""
     if item.type == NUMBER_TYPE:
         last = f"{FINAL_MARK} {item.reference}"
     elif condition.template == COT:
@@ -311,11 +307,8 @@ def build_cited_messages(text: str, type: str, options: Sequence[str], sources: 
 def build_cited_schema() -> str:
     """Return the JSON schema of the reply, as JSON text, for models that support schemas."""
     citation = {"source_index": {"type": "integer"}, "quote": {"type": "string"}}
-    return json.dumps(
-        _make_object_schema(
-            {ANSWER_KEY: {"type": "string"}, CITATIONS_KEY: {"type": "array", "items": _make_object_schema(citation)}}
-        )
-    )
+    citations = {"type": "array", "items": _make_object_schema(citation)}
+    return json.dumps(_make_object_schema({ANSWER_KEY: {"type": "string"}, CITATIONS_KEY: citations}))
 
 
 def describe_answer_form(type: str) -> str:

@@ -153,10 +153,8 @@ class AskSettings:
             return f"{self.retriever},{self.k}-chunks{',' if filter_text else ''}{filter_text}"
         kinds = sorted(set(types))
         if unknown := [kind for kind in kinds if kind not in PROMPTED_TYPES]:
-            raise ConfigError(
-                f"items of type {', '.join(unknown)} need documents: add the part again with --corpus and the file or folder of its "
-                "documents"
-            )
+            advice = "add the part again with --corpus and the file or folder of its documents"
+            raise ConfigError(f"items of type {', '.join(unknown)} need documents: {advice}")
         return str(self.choice(kinds[0])) if kinds else str(self.choice(PROMPTED_TYPES[0]))
 
     @classmethod
@@ -175,9 +173,8 @@ class AskSettings:
         except ConfigError as error:
             raise ConfigError(f"{part}: {error}") from None
         if not about_documents and self.few_shot > examples:
-            raise ConfigError(
-                f"{part}: few-shot {self.few_shot}: allowed: 0 to {examples}, the number of examples in its files"
-            )
+            bounds = f"0 to {examples}, the number of examples in its files"
+            raise ConfigError(f"{part}: few-shot {self.few_shot}: allowed: {bounds}")
 
     def choice(self, type: str) -> QaCondition:
         """Return the condition of items without documents; those without options have one template, whatever the setting."""
@@ -213,9 +210,8 @@ def build_part_prompts(
     """
     questions = read_stored_items(items)
     if len(documents) and setup.retriever == REMOTE:
-        return build_cited_prompts(
-            questions, documents, setup, look_up([item.text for item in questions], setup.k, setup.filter)
-        )
+        texts = [item.text for item in questions]
+        return build_cited_prompts(questions, documents, setup, look_up(texts, setup.k, setup.filter))
     if len(documents):
         return build_cited_prompts(questions, documents, setup, make_retriever(setup.retriever, documents, embed))
     return build_plain_prompts(questions, read_stored_examples(examples, questions[0].type if questions else ""), setup)
@@ -226,17 +222,8 @@ def build_plain_prompts(items: Sequence[QaItem], examples: Sequence[QaItem], set
     rows = []
     for item in items:
         prompt = build_item_prompt(item, setup.choice(item.type), examples)
-        limits = {"answer_tokens": prompt.answer_tokens, "response_schema": prompt.response_schema}
-        extras = {"option_order": prompt.option_order, "n_examples": prompt.n_examples}
-        rows.append(
-            {
-                **_identify_item(item, prompt.condition),
-                **_make_messages_column(prompt.messages),
-                **limits,
-                **extras,
-                "prompt_id": prompt.prompt_id,
-            }
-        )
+        columns = {name: getattr(prompt, name) for name in ("answer_tokens", "option_order", "n_examples", "prompt_id")}
+        rows.append({**_identify_item(item, prompt.condition), **_make_messages_column(prompt.messages), **columns})
     table = pa.Table.from_pylist(rows, schema=QA_PROMPTS)
     return PromptTables(table, QA_CONTEXT.empty_table(), QA_RETRIEVAL.empty_table())
 
@@ -260,14 +247,10 @@ def build_cited_prompts(items: Sequence[QaItem], documents: pa.Table, setup: Ask
         if retriever.is_remote:
             chunks = [_Chunk(hit.doc_id, hit.page_content, hit.metadata.get(FILE_FIELD)) for hit in result.sources]
         relevant = _find_relevant_chunks(item, chunks)
-        context += [
-            {**named, **row}
-            for row in _build_context_rows(result, relevant if item.quotes else None, remote=retriever.is_remote)
-        ]
-        scores = (
-            None if retriever.is_remote else compute_retrieval_scores([hit.doc_id for hit in result.sources], relevant, setup.k)
-        )
-        if scores:
+        rows = _build_context_rows(result, relevant if item.quotes else None, remote=retriever.is_remote)
+        context += [{**named, **row} for row in rows]
+        scores = compute_retrieval_scores([hit.doc_id for hit in result.sources], relevant, setup.k)
+        if scores and not retriever.is_remote:
             score_rows.append({**named, **asdict(scores)})
     return PromptTables(
         pa.Table.from_pylist(prompts, schema=QA_PROMPTS),

@@ -111,7 +111,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_texts(value: Any) -> bool:
-    return isinstance(value, Sequence) and all(isinstance(item, str) for item in value) and not isinstance(value, str)
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _is_listed(value: Any) -> bool:
@@ -227,25 +227,17 @@ class _Reader:
         if scorer is None:
             return make_unscored_scorer(name, tuple(self._outside))
         reference, options = _read_reference(item), tuple(item.get("options") or ())
-        key = (scorer.name, reference, options, _hash_settings(item))
+        values = {name: item[name] for name in _SETTINGS_KEYS if item.get(name) is not None}
+        # Lines of equal settings share them, and with them the lexicon.
+        settings_key = json.dumps(values, sort_keys=True)
+        settings = self._settings.setdefault(settings_key, ScorerSettings(**values))
+        key = (scorer.name, reference, options, settings_key)
         if key not in self._prepared_scorers:
-            self._prepared_scorers[key] = scorer.prepare_item(reference, options, self._read_line_settings(item, key[-1]))
+            self._prepared_scorers[key] = scorer.prepare_item(reference, options, settings)
         return self._prepared_scorers[key]
-
-    def _read_line_settings(self, item: dict[str, Any], key: str) -> ScorerSettings:
-        """Return a line's settings, shared with lines of equal settings, and with them the lexicon."""
-        if key not in self._settings:
-            values = {name: item[name] for name in _SETTINGS_KEYS if item.get(name) is not None}
-            self._settings[key] = ScorerSettings(**values)
-        return self._settings[key]
 
 
 _SETTINGS_KEYS = ("strict", "penalty", "wordnet_senses", "synonyms")
-
-
-def _hash_settings(item: dict[str, Any]) -> str:
-    values = [item.get(name) for name in _SETTINGS_KEYS]
-    return "" if values == [None] * len(values) else json.dumps(values, sort_keys=True)
 
 
 def _read_reference(item: dict[str, Any]) -> str:

@@ -194,12 +194,12 @@ ResponseKey = tuple[str, str, str, int]
 
 
 class ScoringItem(NamedTuple):
-    """The data needed to score responses to an item under a condition."""
+    """The data needed to score responses to an item under a condition, as the model saw it."""
 
     scorers: tuple[str, ...]
     reference: str
-    options: tuple[str, ...]
-    order: tuple[int, ...] | None
+    options: tuple[str, ...] = ()
+    order: tuple[int, ...] | None = None
     """Places in the file's order of the options as shown; None: the file's order."""
 
 
@@ -326,9 +326,8 @@ class PartScoring:
         for name in question.scorers:
             if name in self.registry:
                 ready = self._prepare_scorer(item, condition, name)
-                source = (
-                    replace(answer, text=reply.answer_with_reasons) if self.cites and name == YesNoRationale.name else answer
-                )
+                with_reasons = self.cites and name == YesNoRationale.name
+                source = replace(answer, text=reply.answer_with_reasons) if with_reasons else answer
                 score = ready if isinstance(ready, ItemScore) else ready(source)
                 yield self._measure(name), restore_file_letter(add_reply_flags(score, reply), question)
 
@@ -347,10 +346,9 @@ class PartScoring:
     def _prepare_scorer(self, item: str, condition: str, name: str) -> ScoreResponse | ItemScore:
         key = (item, condition, name)
         if key not in self._prepared_scorers:
-            question = self.items[item, condition]
-            reference, options = select_as_shown(question)
+            question, scorer = self.items[item, condition], self.registry[name]
             try:
-                self._prepared_scorers[key] = self.registry[name].prepare_item(reference, options, self.settings)
+                self._prepared_scorers[key] = scorer.prepare_item(question.reference, question.options, self.settings)
             except ItemError as error:
                 self._prepared_scorers[key] = ItemScore("unscorable", reason=str(error))
         return self._prepared_scorers[key]
@@ -385,23 +383,17 @@ def _iterate_judge_scores(
     """Yield one judge's scores of a response: the mean of its evaluators, and each of them."""
     scores = {row["evaluator"]: row["score"] for row in rows}
     reasons = {row["evaluator"]: row["reason"] for row in rows}
-    if (fallback := _score_not_judged(response, reasons)) is not None:
-        yield from ((measure, fallback) for measure in judge.measures())
-        return
     errors = {row["evaluator"]: row["error"] for row in rows}
-    yield (
-        judge.measure(),
-        compute_arbiter_score(scores, reasons, self_judged=any(row["self_judged"] for row in rows), errors=errors),
-    )
-    for name, score in scores.items():
-        yield judge.measure(name), compute_arbiter_score({name: score}, {name: reasons[name]}, errors=errors)
-
-
-def _score_not_judged(response: WrittenResponse, reasons: Mapping[str, str | None]) -> ItemScore | None:
-    """Return the score of a response that no evaluator judged, or None."""
-    if not reasons:
-        return ItemScore("missing", reason="nobody judged it") if (response.text or "").strip() else BLANK_ANSWER
-    return NOT_IN_SAMPLE if all(reason == SKIPPED_SAMPLE for reason in reasons.values()) else None
+    if not rows:
+        fallback = ItemScore("missing", reason="nobody judged it") if (response.text or "").strip() else BLANK_ANSWER
+        yield from ((measure, fallback) for measure in judge.measures())
+    elif all(reason == SKIPPED_SAMPLE for reason in reasons.values()):
+        yield from ((measure, NOT_IN_SAMPLE) for measure in judge.measures())
+    else:
+        self_judged = any(row["self_judged"] for row in rows)
+        yield judge.measure(), compute_arbiter_score(scores, reasons, self_judged=self_judged, errors=errors)
+        for name, score in scores.items():
+            yield judge.measure(name), compute_arbiter_score({name: score}, {name: reasons[name]}, errors=errors)
 
 
 _OF_QUOTATIONS = {
@@ -409,14 +401,6 @@ _OF_QUOTATIONS = {
     "relaxed": Measure(VERBATIM_SCORER, VERBATIM_VERSION, EXISTENCE_RELAXED, f"{VERBATIM_SCORER} {VERBATIM_VERSION}"),
 }
 _NO_SCORER = Measure("none", 0, GRADED_METRIC, "no scorer")
-
-
-def select_as_shown(item: ScoringItem) -> tuple[str, tuple[str, ...]]:
-    """Return the reference and the options as the model saw them."""
-    if item.order is None:
-        return item.reference, item.options
-    options = tuple(item.options[place] for place in item.order)
-    return find_shown_letter(item.reference, item.order), options
 
 
 def add_reply_flags(score: ItemScore, reply: CitedReply) -> ItemScore:
@@ -447,11 +431,12 @@ def load_asked_items(items: pa.Table, prompts: pa.Table) -> dict[tuple[str, str]
     names = ("item_id", "scorers", "reference", "options")
     rows = {item: values for item, *values in zip(*(items[name].to_pylist() for name in names), strict=True)}
     cases = {}
-    for item, condition, order in zip(
-        *(prompts[name].to_pylist() for name in ("item_id", "condition", "option_order")), strict=True
-    ):
-        scorers, reference, options = rows[item]
-        cases[item, condition] = ScoringItem(tuple(scorers), reference, tuple(options), None if order is None else tuple(order))
+    for row in prompts.select(["item_id", "condition", "option_order"]).to_pylist():
+        scorers, reference, options = rows[row["item_id"]]
+        if (order := row["option_order"]) is not None:
+            reference, options = find_shown_letter(reference, order), [options[place] for place in order]
+        places = None if order is None else tuple(order)
+        cases[row["item_id"], row["condition"]] = ScoringItem(tuple(scorers), reference, tuple(options), places)
     return cases
 
 

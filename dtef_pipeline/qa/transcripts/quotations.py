@@ -135,16 +135,6 @@ def _relax_character(character: str) -> str:
     return _SPACE_MARK if form.isspace() else form
 
 
-CITATION_REASONS = (
-    "found_elsewhere",
-    "not_found",
-    "index_out_of_range",
-    "bad_index",
-    "empty_quote",
-    "no_content",
-)
-"""Why a quotation is not found character by character in the source that it names: it is in another source; it is in none; no source has
-this number; the number is not a number; nothing is quoted; the source has no text."""
 INDEX_KEYS = ("source_index", "source_id")
 """Keys that models use for the number of a source."""
 _LARGEST_INDEX = 2**31 - 1
@@ -163,7 +153,8 @@ class CheckedCitation:
     relaxed: int
     """1: it occurs there apart from case, quotation marks, dashes, white space, compatibility forms and ellipses; 0: it does not."""
     reason: str | None
-    """Why `exact` is 0: one of CITATION_REASONS."""
+    """Why `exact` is 0: the quotation is `found_elsewhere` or `not_found`; `index_out_of_range`: no source has this number; `bad_index`: it is
+    not a number; `empty_quote`: nothing is quoted; `no_content`: the source has no text."""
     spans: tuple[Span, ...] = ()
     """Its places in the source, in order: several if it has ellipses; empty: it was not found."""
 
