@@ -43,15 +43,6 @@ def test_shards_of_one_table_are_one_file(tmp_path: Path, name: str) -> None:
     assert (finding.level, finding.code, finding.found) == ("warning", "shards", "'1 of 2'")
 
 
-def test_the_same_twice_is_kept_with_a_warning_that_names_both_written_lines(tmp_path: Path) -> None:
-    found = load_gsm8k(
-        written_lines(tmp_path / "x.jsonl", GOOD, {**GOOD, "question": "How few?"}, {**GOOD, "question": " how  MANY?"})
-    )
-    assert len(found.items) == 3
-    (finding,) = found.findings
-    assert (finding.level, finding.code, finding.line, finding.found) == ("warning", "repeated", 3, "'gsm8k/0 in line 1'")
-
-
 @pytest.mark.parametrize(("stated", "number"), CASES["numbers_lose_commas_and_currency"])
 def test_numbers_lose_commas_and_currency(stated: str, number: str, tmp_path: Path) -> None:
     (item,) = load_gsm8k(written_lines(tmp_path / "x.jsonl", {**GOOD, "answer": f"so\n#### {stated}\n"})).items

