@@ -21,7 +21,7 @@ from dtef_pipeline.qa.item_files.benchmarks import CHOICE_TYPE, CODE_TYPE, FINAL
 from dtef_pipeline.qa.item_files.layout import ITEM_LETTERS
 from dtef_pipeline.qa.item_files.rows import ONE_PART
 from dtef_pipeline.qa.model import QaItem
-from dtef_pipeline.qa.settings import CHOICE_TEMPLATES, COT, LETTERS, PARENS, PLAIN_TEMPLATE, QaCondition
+from dtef_pipeline.qa.settings import COT, LETTERS, PARENS, PLAIN_TEMPLATE, QaCondition
 from dtef_pipeline.qa.transcripts.citation_reply import ANSWER_KEY, CITATIONS_KEY
 from dtef_pipeline.qa.transcripts.retriever import SourceText
 from dtef_pipeline.text.number_words import format_count
@@ -96,10 +96,9 @@ def build_item_prompt(item: QaItem, condition: QaCondition, examples: Sequence[Q
         examples: development items of its part in file order; the first ones are shown, with the file's order of options.
 
     Raises:
-        ConfigError: for another type, a template that the type does not have, rotated options of an item without options, and for more
-            examples than there are.
+        ConfigError: for rotated options of an item without options, and for more examples than there are.
     """
-    _check(item, condition, examples)
+    _require_examples(item, condition, examples)
     shots = [(_format_item_block(shot, condition), _format_worked(shot, condition)) for shot in examples[: condition.shots]]
     question = _format_item_block(rotate_options(item, condition.rotation), condition)
     form = _Form(
@@ -145,13 +144,7 @@ def fence_code(code: str) -> str:
     return f"{fence}python\n{code.strip(chr(10))}\n{fence}"
 
 
-def _check(item: QaItem, condition: QaCondition, examples: Sequence[QaItem]) -> None:
-    if item.type not in PROMPTED_TYPES:
-        raise ConfigError(f"{item.item_id}: no prompt is known for type {item.type!r}: allowed: {', '.join(PROMPTED_TYPES)}")
-    templates = CHOICE_TEMPLATES if item.type == CHOICE_TYPE else (PLAIN_TEMPLATE,)
-    if condition.template not in templates:
-        problem = f"template {condition.template!r} for type {item.type!r}"
-        raise ConfigError(f"{item.item_id}: {problem}: allowed: {', '.join(templates)}")
+def _require_examples(item: QaItem, condition: QaCondition, examples: Sequence[QaItem]) -> None:
     if condition.shots > len(examples):
         count = format_count(len(examples), "development item") if examples else "no development items"
         bounds = f"few-shot 0 to {len(examples)}" if examples else "few-shot 0"

@@ -104,15 +104,6 @@ def test_where_working_is_asked_for_there_is_room_for_it() -> None:
             [LAKE],
             "few-shot 2, where mmlu/world_rivers has 1 development item: allowed: few-shot 0 to 1",
         ),
-        (RIVER, "plain", [], "template 'plain' for type 'choice': allowed: letters, parens, cot"),
-        (SUM, "letters", [], "template 'letters' for type 'number': allowed: plain"),
-        (AREA, "cot,rotated-1", [], "template 'cot' for type 'code': allowed: plain"),
-        (
-            QaItem("q/1", "s", "q", "ListOne", "Where?"),
-            "plain",
-            [],
-            "no prompt is known for type 'ListOne': allowed: choice, number, code",
-        ),
     ],
 )
 def test_what_cannot_be_asked_is_refused(item: QaItem, condition: str, examples: list[QaItem], message: str) -> None:
