@@ -13,7 +13,7 @@ from dtef_pipeline.documents import format_in_one_line
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.personas import Persona
-from dtef_pipeline.text.strict_json import parse_json
+from dtef_pipeline.text.json_values import parse_json
 
 LINE_SCHEMA = 1
 LineKind = Literal["persona", "scenario"]

@@ -18,9 +18,9 @@ from dtef_pipeline.qa.socioscope.lists import ListMany, ListOne
 from dtef_pipeline.qa.socioscope.picks import PickMany, PickOne
 from dtef_pipeline.qa.socioscope.words import make_lexicon_fingerprint
 from dtef_pipeline.qa.socioscope.yes_no import YesNo, YesNoRationale
+from dtef_pipeline.text.json_values import JsonFault, parse_json
 from dtef_pipeline.text.number_words import format_count, list_first_names
 from dtef_pipeline.text.shortening import shorten_to_line, shorten_value
-from dtef_pipeline.text.strict_json import JsonFault, parse_json
 
 SCORER_GROUP = "dtef.scorers"
 """Entry-point group for scorers of other packages: each is a class that makes a Scorer when called without arguments."""

@@ -25,8 +25,8 @@ from dtef_pipeline.survey.scoring.matrices import Places, compute_scale_ranks, h
 from dtef_pipeline.survey.scoring.metrics import emd_normalized_on_scale, measure
 from dtef_pipeline.survey.scoring.policy import apply_policy, check_metric_name
 from dtef_pipeline.survey.tables import METRICS
+from dtef_pipeline.text.json_values import JsonFault, parse_json
 from dtef_pipeline.text.number_words import format_count
-from dtef_pipeline.text.strict_json import JsonFault, parse_json
 
 _MAX_AT_ONCE = 1000
 _TOO_DEEP = "nested too deeply"
