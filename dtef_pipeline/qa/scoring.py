@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import duckdb
@@ -43,23 +44,10 @@ from dtef_pipeline.qa.model import (
 from dtef_pipeline.qa.program import CODE_SCORER, CODE_VERSION
 from dtef_pipeline.qa.scorers import find_lexicon_name, find_scorer
 from dtef_pipeline.qa.socioscope.yes_no import YesNoRationale, add_judged_rationale, is_waiting_for_judge
-from dtef_pipeline.qa.tables import QA_RESPONSE_KEY, QA_SCORES
+from dtef_pipeline.qa.tables import QA_RESPONSE_KEY, QA_SCORES, RESPONSE_COLUMNS
 from dtef_pipeline.qa.transcripts.citation_reply import CitedReply, read_cited
 
-_FROM_RESPONSES = (
-    "suite",
-    "part",
-    "item_id",
-    "condition",
-    "model",
-    "model_variant",
-    "temperature",
-    "draw",
-    "snapshot",
-    "prompt_id",
-    "request_key",
-    "answered_at",
-)
+_FROM_RESPONSES = [*RESPONSE_COLUMNS, "prompt_id", "request_key", "answered_at"]
 _OF_THE_ITEM = ("type", "cluster", "truth_id")
 ANSWERED_CALL = "answered"
 """Status of a call with a response."""
@@ -70,17 +58,17 @@ class Measure(NamedTuple):
     """A metric, its scorer, and how it was measured."""
 
     scorer: str
-    version: int
+    scorer_version: int
     metric: str
     measured_by: str
     """How the score was measured, such as `exact_choice 1`; scores that differ in it are never averaged together."""
     lexicon: str | None = None
 
 
-ScoreOf = Callable[[int, WrittenResponse], Sequence[tuple[Measure, ItemScore]]]
-"""Returns the scores of a response, one per metric, given its place in the table and its text."""
-
-
+ResponseKey = tuple[str, str, str, int]
+"""Key of one response of a part's snapshot: item, condition, model variant and draw."""
+ScoreOf = Callable[[ResponseKey, WrittenResponse], Sequence[tuple[Measure, ItemScore]]]
+"""Returns the scores of a response, one per metric."""
 _PlacedScore = tuple[int, Measure, ItemScore]
 """The place of a response in its table, and a score of it."""
 
@@ -90,23 +78,22 @@ def score_rows(
     items: pa.Table,
     list_scores: ScoreOf,
     measures: Mapping[str, Sequence[Measure]],
-    left_out: Callable[[int, Measure], bool] = lambda place, measure: False,
+    left_out: Callable[[ResponseKey, Measure], bool] = lambda key, measure: False,
 ) -> pa.Table:
     """Return one row per response, scorer and metric, in the order of the responses.
 
     `responses`: rows of `qa_responses`; `items`: rows of `qa_items`, one for each response. `measures`: the measures by item, for calls
-    without a response: they get the status of the call instead of a score, unless `left_out` says that the judge's sample omits their
-    place.
+    without a response: they get the status of the call instead of a score, unless `left_out` says that the judge's sample omits them.
     """
     results: list[_PlacedScore] = []
-    names = ("item_id", "call_status", "response", "finish_reason", "error")
-    for place, (item, status, text, reason, error) in enumerate(
-        zip(*(responses[name].to_pylist() for name in names), strict=True)
-    ):
+    columns = (responses[name].to_pylist() for name in ("call_status", "response", "finish_reason", "error"))
+    calls = zip(list_response_keys(responses), *columns, strict=True)
+    for place, (key, status, text, reason, error) in enumerate(calls):
         if (fallback := _score_without_response(status, reason, error)) is None:
-            results += [(place, *scored) for scored in list_scores(place, WrittenResponse(text, reason))]
+            results += [(place, *scored) for scored in list_scores(key, WrittenResponse(text, reason))]
         else:
-            results += [(place, measure, NOT_IN_SAMPLE if left_out(place, measure) else fallback) for measure in measures[item]]
+            scores = ((measure, NOT_IN_SAMPLE if left_out(key, measure) else fallback) for measure in measures[key[0]])
+            results += [(place, *scored) for scored in scores]
     return _build_score_table(responses, items, results)
 
 
@@ -120,23 +107,16 @@ def _score_without_response(status: str, reason: str | None, error: str | None) 
 
 
 def _build_score_table(responses: pa.Table, items: pa.Table, results: Sequence[_PlacedScore]) -> pa.Table:
-    rows = responses.select(list(_FROM_RESPONSES)).take(pa.array([place for place, _, _ in results], pa.int64()))
+    rows = responses.select(_FROM_RESPONSES).take(pa.array([place for place, _, _ in results], pa.int64()))
     columns: dict[str, Any] = {name: rows[name] for name in rows.column_names}
     place = pc.index_in(rows["item_id"], value_set=items["item_id"].combine_chunks())
     columns |= {name: items[name].take(place) for name in _OF_THE_ITEM}
     measures, scores = [measure for _, measure, _ in results], [score for _, _, score in results]
-    columns |= {
-        name: [getattr(measure, name) for measure in measures] for name in ("scorer", "metric", "measured_by", "lexicon")
-    }
+    columns |= {name: [getattr(measure, name) for measure in measures] for name in Measure._fields}
     columns |= {name: [getattr(score, name) for score in scores] for name in ("status", "value", "score", "read_by", "reason")}
-    columns |= {
-        "scorer_version": [measure.version for measure in measures],
-        "flags": [list(score.flags) for score in scores],
-        "detail": [
-            json.dumps(score.details, ensure_ascii=False, sort_keys=True, default=str) if score.details else None
-            for score in scores
-        ],
-    }
+    details = partial(json.dumps, ensure_ascii=False, sort_keys=True, default=str)
+    columns["flags"] = [list(score.flags) for score in scores]
+    columns["detail"] = [details(score.details) if score.details else None for score in scores]
     arrays = [
         column.cast(entry.type) if isinstance(column := columns[entry.name], pa.ChunkedArray) else pa.array(column, entry.type)
         for entry in QA_SCORES
@@ -144,21 +124,24 @@ def _build_score_table(responses: pa.Table, items: pa.Table, results: Sequence[_
     return pa.table(arrays, schema=QA_SCORES)
 
 
-QA_BOARD_COLUMNS = (
-    *("suite", "part", "item_id", "condition", "metric", "measured_by", "model", "model_variant", "snapshot", "draw"),
-    *("cluster", "type", "status", "value", "score", "cites_nothing"),
-)
-"""Columns of `qa_scores` that boards read, and `cites_nothing`: whether a response has no score because it has no quotations."""
 _CODED_TEXTS = (
-    *("suite", "part", "item_id", "condition", "metric", "measured_by", "model", "model_variant", "snapshot", "cluster"),
-    *("type",),
+    *(
+        "suite",
+        "part",
+        "item_id",
+        "condition",
+        "metric",
+        "measured_by",
+        "model",
+        "model_variant",
+        "snapshot",
+        "cluster",
+        "type",
+    ),
 )
+QA_BOARD_COLUMNS = (*_CODED_TEXTS, "draw", "status", "value", "score", "cites_nothing")
+"""Columns of `qa_scores` that boards read, and `cites_nothing`: whether a response has no score because it has no quotations."""
 _BOARD_SERIES = ("suite", "part", "condition", "metric", "measured_by", "model_variant")
-
-
-def load_qa_snapshot_order(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return the snapshots of all parts, the earliest first. `connection` has `qa_scores`."""
-    return order_in(connection, "qa_scores")
 
 
 def load_qa_scores(connection: duckdb.DuckDBPyConnection, columns: Sequence[str] = QA_BOARD_COLUMNS) -> pa.Table:
@@ -168,7 +151,7 @@ def load_qa_scores(connection: duckdb.DuckDBPyConnection, columns: Sequence[str]
     expressions = {**text, "cluster": "coalesce(nullif(cluster, ''), item_id)::VARCHAR AS cluster"}
     expressions["cites_nothing"] = f"coalesce(reason = '{CITES_NOTHING}', false) AS cites_nothing"
     named = ", ".join(expressions.get(name, name) for name in columns)
-    order = ", ".join(("suite", "part", "condition", "metric", "measured_by", "model_variant", "snapshot", "item_id", "draw"))
+    order = ", ".join((*_BOARD_SERIES, "snapshot", "item_id", "draw"))
     return encode_columns(connection.sql(f"SELECT {named} FROM qa_scores ORDER BY {order}").to_arrow_table(), _CODED_TEXTS)
 
 
@@ -178,7 +161,7 @@ def load_latest_scores(connection: duckdb.DuckDBPyConnection) -> pa.Table:
 
     `connection` has `qa_scores`.
     """
-    order = load_qa_snapshot_order(connection)
+    order = order_in(connection, "qa_scores")
     return encode_columns(select_latest_rows(connection, load_qa_scores(connection), _BOARD_SERIES, order), _CODED_TEXTS)
 
 
@@ -188,9 +171,6 @@ GRADED_METRIC, JUDGED_METRIC, EXISTENCE, EXISTENCE_RELAXED = "score", "judged", 
 or apart from case, marks and white space."""
 EXISTENCE_METRICS = (EXISTENCE, EXISTENCE_RELAXED)
 _METRIC_OF = {"exact_choice": RIGHT_METRIC, "numeric": RIGHT_METRIC}
-
-ResponseKey = tuple[str, str, str, int]
-"""Key of one response of a part's snapshot: item, condition, model variant and draw."""
 
 
 class ScoringItem(NamedTuple):
@@ -241,8 +221,6 @@ class PartScoring:
     """Keyed by item and condition."""
     registry: Mapping[str, Scorer]
     settings: ScorerSettings = field(default_factory=ScorerSettings)
-    keys: Sequence[ResponseKey] = ()
-    """For each response, by its place."""
     judgements: Mapping[ResponseKey, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     executions: Mapping[ResponseKey, Mapping[str, Any]] = field(default_factory=dict)
     citations: Mapping[ResponseKey, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
@@ -255,9 +233,8 @@ class PartScoring:
     _prepared_scorers: dict[tuple[str, str, str], ScoreResponse | ItemScore] = field(default_factory=dict)
     _results: dict[tuple[str, str, str | None, str | None], list[tuple[Measure, ItemScore]]] = field(default_factory=dict)
 
-    def compute_scores_of(self, place: int, response: WrittenResponse) -> list[tuple[Measure, ItemScore]]:
+    def compute_scores_of(self, key: ResponseKey, response: WrittenResponse) -> list[tuple[Measure, ItemScore]]:
         """Return all scores of a response, one per metric."""
-        key = self.keys[place]
         item, condition = key[:2]
         pairs = [(entry, self._add_rationale(key, score)) for entry, score in self._score_by_formula(item, condition, response)]
         names = self.items[item, condition].scorers
@@ -280,10 +257,10 @@ class PartScoring:
                 by_item[item][""] = _NO_SCORER
         return {item: list(measures.values()) for item, measures in by_item.items()}
 
-    def is_outside_sample(self, place: int, measure: Measure) -> bool:
+    def is_outside_sample(self, key: ResponseKey, measure: Measure) -> bool:
         """Return whether the sample of a measure's judge omits a response."""
         judge = next((record for record in self.judges if record.scorer_text == measure.measured_by), None)
-        rows = judge.select_rows(self.judgements.get(self.keys[place], ())) if judge else ()
+        rows = judge.select_rows(self.judgements.get(key, ())) if judge else ()
         return bool(rows) and all(row["reason"] == SKIPPED_SAMPLE for row in rows)
 
     def _list_measures_of(self, name: str) -> Iterator[Measure]:

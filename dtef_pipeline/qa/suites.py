@@ -1,5 +1,5 @@
 """Suites of the qa family: the document `suites.yaml` (files, scorers, dates of publication), and the leaderboards of a suite, a part or
-a transcript.
+a transcript, and the validity of scores: bias by the order of options, and what a judge's scores depend on other than the answer.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pydantic import Field, StringConstraints, model_validator
 from scipy.special import ndtri
 
+from dtef_pipeline.asking.snapshot_order import order_in
 from dtef_pipeline.boards.cells import register_missing_tables
 from dtef_pipeline.boards.cuts import stack_cuts
 from dtef_pipeline.boards.item_board import add_coverage, build_means_frame, explain_unranked, has_enough, rank_boards
@@ -28,7 +29,7 @@ from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.qa.judging.arbiter import SKIPPED_SAMPLE
 from dtef_pipeline.qa.model import QA_STATUSES
-from dtef_pipeline.qa.scoring import EXISTENCE_METRICS, load_latest_scores, load_qa_snapshot_order
+from dtef_pipeline.qa.scoring import EXISTENCE_METRICS, load_latest_scores
 from dtef_pipeline.qa.tables import OF_ONE_BOARD, QA_BOARD, QA_CUTS, QA_JUDGEMENTS, QA_PASS_AT_K, QA_RESPONSES, QA_VALIDITY
 from dtef_pipeline.statistics.cluster_robust import CONFIDENCE, MIN_CLUSTERS, Codes, estimate_ratios, explain_missing
 from dtef_pipeline.statistics.proportions import compute_wilson_interval
@@ -209,7 +210,7 @@ def build_qa_boards(connection: duckdb.DuckDBPyConnection, *, exposure: Mapping[
 
     `connection` has the tables of QA_BOARD_READS; `exposure`: see `build_suite_board`.
     """
-    latest, order = load_latest_scores(connection), load_qa_snapshot_order(connection)
+    latest, order = load_latest_scores(connection), order_in(connection, "qa_scores")
     boards = {view: build_suite_board(latest, view, exposure=exposure, order=order) for view in BOARD_KEYS}
     comparisons = compare_boards(latest, OF_ONE_BOARD).rename(columns={"suite": "first_level"})
     return {

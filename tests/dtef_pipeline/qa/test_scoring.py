@@ -27,11 +27,11 @@ from dtef_pipeline.qa.prompt_rows import (
 from dtef_pipeline.qa.scoring import (
     Measure,
     PartScoring,
+    ResponseKey,
     ScoringItem,
     group_by_response,
     list_judges,
     list_levels,
-    list_response_keys,
     load_asked_items,
     score_rows,
     select_formulas,
@@ -60,7 +60,7 @@ def scored(item: QaItem, responses: pa.Table, how: AskSettings | None = None, **
 
 
 def rows_of(items: pa.Table, responses: pa.Table, asked: dict[Any, ScoringItem], **more: Any) -> list[dict[str, Any]]:
-    scoring = PartScoring(asked, select_formulas(asked.values()), keys=list_response_keys(responses), **more)
+    scoring = PartScoring(asked, select_formulas(asked.values()), **more)
     rows: list[dict[str, Any]] = score_rows(
         responses, items, scoring.compute_scores_of, scoring.measures(), scoring.is_outside_sample
     ).to_pylist()
@@ -240,11 +240,13 @@ def test_a_reply_that_was_cut_is_scored_by_its_answer_alone() -> None:
 
 
 def test_equal_responses_are_read_once() -> None:
-    responses = of_choice(*(["The answer is C"] * 5))
     asked = load_asked_items(items_of(CHOICE), build_plain_prompts([CHOICE], [], AskSettings()).qa_prompts)
-    scoring = PartScoring(asked, select_formulas(asked.values()), keys=list_response_keys(responses))
-    first = scoring.compute_scores_of(0, WrittenResponse("The answer is C", "stop"))
-    assert scoring.compute_scores_of(4, WrittenResponse("The answer is C", "stop"))[0][1] is first[0][1]
+    scoring = PartScoring(asked, select_formulas(asked.values()))
+    first, again = (
+        scoring.compute_scores_of((CHOICE.item_id, "letters", "p/m", draw), WrittenResponse("The answer is C", "stop"))
+        for draw in (0, 4)
+    )
+    assert again[0][1] is first[0][1]
 
 
 REASONED = QaItem(
@@ -294,9 +296,9 @@ ITEMS = rows_of_items(OTHER, BIRD, ROWERS)
 MEASURES = {item: [LENGTH, LETTERS_USED] for item in ("sea_birds/0", "sea_birds/1", "gsm8k/0")}
 
 
-def by_length(place: int, written: WrittenResponse) -> Sequence[tuple[Measure, ItemScore]]:
+def by_length(key: ResponseKey, written: WrittenResponse) -> Sequence[tuple[Measure, ItemScore]]:
     text = written.text or ""
-    own = {"place": place, "cut": written.is_truncated}
+    own = {"draw": key[-1], "cut": written.is_truncated}
     return [
         (LENGTH, ItemScore("ok", len(text) / 10, "counted", ("short",), own)),
         (LETTERS_USED, ItemScore("unparseable", reason="no letter")),
@@ -317,7 +319,7 @@ def test_each_response_has_a_row_per_metric_with_what_is_known_of_its_item() -> 
         ("gulls", truth_id(OTHER)),
     ]
     first, second = rows[:2]
-    assert json.loads(first["detail"]) == {"place": 0, "cut": True}
+    assert json.loads(first["detail"]) == {"draw": 0, "cut": True}
     assert (first["read_by"], first["flags"], first["scorer_version"], first["measured_by"]) == (
         "counted",
         ["short"],

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
+from dtef_pipeline.asking.snapshot_order import order_in
 from dtef_pipeline.boards.cuts import stack_cuts
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.scoring import load_latest_scores, load_qa_scores, load_qa_snapshot_order
+from dtef_pipeline.qa.scoring import load_latest_scores, load_qa_scores
 from dtef_pipeline.qa.suites import QA_VALIDITY_CHECKS, build_qa_boards, build_suite_board, compute_qa_results, qa_validity
 from dtef_pipeline.qa.tables import QA_BOARD, QA_BOARDS, QA_CUTS
 from dtef_pipeline.statistics.proportions import compute_wilson_interval
@@ -39,7 +40,7 @@ def results(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def board(rows: Sequence[Row], by: str = "overall", **given: Any) -> list[dict[str, Any]]:
     connection = connected(rows)
-    frame = build_suite_board(load_latest_scores(connection), by, order=load_qa_snapshot_order(connection), **given)
+    frame = build_suite_board(load_latest_scores(connection), by, order=order_in(connection, "qa_scores"), **given)
     return stack_cuts({by: frame}, QA_BOARD, QA_CUTS).to_pylist()
 
 
