@@ -1,4 +1,4 @@
-"""Prompts about choices, word problems and programs: build messages from an item and a condition.
+"""Prompts about choices, word problems and programs, and about numbered sources: build messages from an item and a condition.
 
 The wording is part of a prompt's identity: a changed letter requests every response again. A text of an item cannot be mistaken for a part
 of the form: lines that begin like the form are indented, and the fence around code is longer than any in it.

@@ -1,4 +1,10 @@
-"""The scorers by name and by type of item. Other packages add theirs by the entry-point group `dtef.scorers`."""
+"""The scorers by name and by type of item, and scoring outside the pipeline: answers as JSON lines become the same lines with their scores.
+
+Other packages add scorers by the entry-point group `dtef.scorers`. A line is `{"scorer": "list_one", "response": "by car", "reference":
+{"car": 1, "bike": 0.5}}`, with optional `options`, `synonyms`, `penalty`, `strict`, `wordnet_senses`, `finish_reason`, `timeout_s` and
+`task`; `scorer` is the name of a scorer or a type of items. It gets `status`, `value`, `score`, `read_by`, `flags`, `reason` and further
+output of the scorer; other keys are passed through.
+"""
 
 from __future__ import annotations
 

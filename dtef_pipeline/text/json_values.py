@@ -1,4 +1,4 @@
-"""JSON values, and answers inside JSON objects.
+"""JSON values, read without ambiguity (no key twice, no NaN, no infinite number), and answers inside JSON objects.
 
 In `{"reasoning": "... [40, 60] ...", "distribution": [55, 45]}` only the distribution counts.
 """

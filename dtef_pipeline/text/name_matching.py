@@ -1,4 +1,4 @@
-"""Known names: those that match patterns, and the error about a pattern that matches none."""
+"""Known names: those that match patterns, the error about a pattern that matches none, and their natural order."""
 
 from __future__ import annotations
 

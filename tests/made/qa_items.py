@@ -44,10 +44,10 @@ _LONG_ANSWER = " ".join(f"On day {day} the sea was grey and the boat stayed in."
 LIGHTHOUSE = Transcript(
     "light.csv",
     (
-        SpokenTurn(0, "Who lived out there?", "Interviewer", "interviewer"),
-        SpokenTurn(1, "Ada kept it, summer and winter. The light, I mean.", "Ines", "interviewee"),
-        SpokenTurn(2, _LONG_ANSWER, "Ines", "interviewee"),
-        SpokenTurn(3, "Bo mended “the nets”.", "Ines", "interviewee"),
+        SpokenTurn(0, "Who lived out there?", "Interviewer"),
+        SpokenTurn(1, "Ada kept it, summer and winter. The light, I mean.", "Ines"),
+        SpokenTurn(2, _LONG_ANSWER, "Ines"),
+        SpokenTurn(3, "Bo mended “the nets”.", "Ines"),
     ),
     {"NAME": "Ines Holm", "PROJECT": "DEMO", "YEAR": 2020, "FILE": "light.csv"},
 )

@@ -121,8 +121,8 @@ class _PairReader:
             self.log.log_error(fault, self.path, row.line, item_id)
             return
         warn_of_flags(item, self.path, self.log)
-        for fault in _list_warnings(item, self.turn_text):
-            self.log.log_warning(fault, self.path, row.line, item_id)
+        for warning in _list_warnings(item, self.turn_text):
+            self.log.log_warning(warning, self.path, row.line, item_id)
         self.items.append(item)
         self._read_answers(pair.get("answers"), item)
 

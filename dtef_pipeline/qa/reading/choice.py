@@ -16,7 +16,7 @@ The first rule that applies decides (`read_by` names it):
    lower-case letter are words), or a capital after negated ones that is a sentence by itself (`Not A. B.`); then `option_text`,
    the text of exactly one option, if it is not negated (`Not London`).
 
-`Antwort ist C`, `答案是C` and the like (`foreign_cues.py`) are strong statements, `it is not A, it is B` is a weak one. Statements that the
+`Antwort ist C`, `答案是C` and the like (`expressions.py`) are strong statements, `it is not A, it is B` is a weak one. Statements that the
 reply corrects (`A. Wait, no, it is C`, `nicht A, sondern C`) do not count (`numeric.py`). Thinking is removed first. A reply ends
 before the next question that the model asks itself, flagged `run_on`. A letter beyond the options is not an answer: a reply that ends in
 such a statement is unparseable (`outside`). If letter and text disagree (`A) 4`, but 4 is B) the letter counts, flagged `text_mismatch`. In

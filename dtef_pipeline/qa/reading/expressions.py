@@ -1,5 +1,5 @@
-"""Plain arithmetic in an answer (`3 \\times 4`, `\\sqrt{16}`, `2^3 + 1`; nothing with variables is evaluated), and LaTeX and programs in
-replies.
+"""Plain arithmetic in an answer (`3 \\times 4`, `\\sqrt{16}`, `2^3 + 1`; nothing with variables is evaluated), LaTeX and programs in
+replies, and forms of `The answer is` in German, French, Spanish, Russian, Chinese and Japanese with their number formats.
 """
 
 from __future__ import annotations

@@ -9,13 +9,15 @@ The first rule that applies decides (`read_by` names it):
    reasons). If the last statement is prose without a number, the one before it counts. If no statement has a number (`The answer is
    ____`) the reply is unparseable: a number of the working is never used. `Answer:` followed by a whole working is a heading, not a
    statement. `not 5 but 7` states 7, and after a correction (`Wait`) `it is 7` is a statement. Statements are also
-   found in German, French, Spanish, Russian, Chinese and Japanese (`foreign_cues.py`), but in no other language;
+   found in German, French, Spanish, Russian, Chinese and Japanese (`expressions.py`), but in no other language;
 4. `last`: the last number of the text. The word `one` and numbers of steps and list items count only if there is no other.
 
 Thinking and fenced programs (not their output) are removed first. A reply that the token limit cut off is read only by rules 1-3, and only
 if text follows the number. `dtef_pipeline/text/numbers.py` defines what a number is. A number that is one of two (`between 3 and 5`, `10 -
 15`, `3 or 5`, `twenty twenty-four`), or whose value is not clear (`1,23`, `5,000,00`, `two dozen`), makes the reply unparseable; only a number
-that explains it can replace it (`two dozen (24)`, `between 5 and 10: 7`; see `sentence_numbers.py`).
+that explains it can replace it (`two dozen (24)`, `between 5 and 10: 7`). Two numbers replace one only if `to`, `or`, `-`, `through` or a
+blank joins them directly, or `between` or `from` opens a range: `3, or 5 with the red ones` and `10 through 3 steps` give one number and an
+aside. A precision is not a second number: `3.33 to 2 decimal places`, `130 to the nearest 10`.
 `3 dozen` in digits is 3, because items of GSM8K expect dozens. In rules 1-3 plain arithmetic is evaluated (`3 \times 4` is 12:
 `expressions.py`); several values (`3, 5`) after a marker or in a box, and variables in a box (`3x + 4`), are not clear. A reply ends before
 the next question that the model asks itself (`reply_end.py`). Flags: `run_on` (it went on), `several` (the statements, boxes or markers
@@ -106,7 +108,7 @@ def find_corrections(lower: str, begins: int) -> Iterator[tuple[int, bool]]:
 
 
 def drop_denials(text: str) -> str:
-    """Convert `ist nicht 5, sondern 7` to `ist 7`, also in the other languages of `foreign_cues.py`."""
+    """Convert `ist nicht 5, sondern 7` to `ist 7`, also in the other languages of `find_foreign_cues`."""
     if not _WORDS_OF_DENIAL.search(text):
         return text
     for pattern, replacement in _DENIAL_PATTERNS:

@@ -1,4 +1,4 @@
-"""Statements of a reply that name the chosen option."""
+"""Statements of a reply that name the chosen option, by its letter or by its text."""
 
 from __future__ import annotations
 

@@ -143,21 +143,10 @@ def _describe_citation(citation: CheckedCitation, source: Any) -> dict[str, Any]
 
 
 def _describe_answer(answer: ScoredAnswer) -> dict[str, Any]:
-    score = answer.score
-    fields = {
-        "score": score.score,
-        "status": score.status,
-        "read_by": score.read_by,
-        "flags": list(score.flags),
-        "reason": score.reason,
-    }
-    return {
-        "answer": answer.text,
-        **({} if answer.source is None else {"source": answer.source}),
-        **fields,
-        **score.details,
-        "citations": [dict(citation) for citation in answer.citations],
-    }
+    score, citations = answer.score, [dict(citation) for citation in answer.citations]
+    source = {} if answer.source is None else {"source": answer.source}
+    result = {"score": score.score, "status": score.status, "read_by": score.read_by, "flags": list(score.flags)}
+    return {"answer": answer.text, **source, **result, "reason": score.reason, **score.details, "citations": citations}
 
 
 def _describe_averages(means: TranscriptAverages) -> dict[str, Any]:

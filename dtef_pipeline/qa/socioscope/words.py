@@ -1,4 +1,8 @@
-"""The words of a text in the form in which values are compared: normalised, singular, numbers in digits."""
+"""The words of a text in the form in which values are compared (normalised, singular, numbers in digits), and synonyms of values.
+
+Synonyms are those of the shipped WordNet data, or of a lexicon that the user gives. `data/make_lexicon.py` builds the shipped file and
+describes its lines.
+"""
 
 from __future__ import annotations
 

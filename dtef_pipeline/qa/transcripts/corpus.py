@@ -1,4 +1,8 @@
-"""Metadata of interviews, from a file or as a filter: nine fields with values of the right kind."""
+"""Interviews: their metadata, from a file or as a filter, and the reading of a corpus.
+
+A corpus is a JSON list of documents with metadata, or a folder with interviews as CSV files and a table of metadata. Unusable entries are
+left out and reported.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from dtef_pipeline.errors import ConfigError
@@ -35,8 +38,6 @@ class SpokenTurn:
     text: str
     speaker: str | None = None
     """None: the text is a whole document, which includes its speakers."""
-    role: str | None = None
-    """`interviewer` or `interviewee`; None: unknown."""
 
     @property
     def transcript_line(self) -> str:
@@ -50,7 +51,7 @@ class Transcript:
 
     file: str
     turns: tuple[SpokenTurn, ...]
-    metadata: Mapping[str, MetadataValue] = field(default_factory=lambda: MappingProxyType({}))
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict)
     """Keys are METADATA_FIELDS; None or absent: unknown."""
 
     @cached_property
@@ -329,4 +330,4 @@ def _read_turn(cells: Mapping[str, str], before: int) -> SpokenTurn:
         raise _make_fault("number of a turn", number, form)
     if not text.strip() or any(map(has_invalid_text, cells.values())):
         raise _make_fault("text of a turn", text, _TEXT_FORM)
-    return SpokenTurn(int(number), text, cells["speaker"].strip() or "Unknown", cells["role"].strip() or None)
+    return SpokenTurn(int(number), text, cells["speaker"].strip() or "Unknown")
