@@ -305,14 +305,11 @@ def test_a_reason_of_a_budget_names_the_error_of_the_call_that_used_it_up() -> N
 
 
 def test_a_judge_of_the_answers_maker_is_flagged() -> None:
+    """Every judgement of two models on a private server was flagged as that of a judge of the same maker."""
     assert is_self_judged("openai/gpt-4o-mini", "openrouter/openai/gpt-4o[temperature=0]")
     assert not is_self_judged("openai/gpt-4o-mini", "anthropic/claude-haiku-4-5")
     assert not is_self_judged("mystery", "riddle")
     assert is_self_judged("mystery", "mystery[temperature=0]"), "the judge itself"
-
-
-def test_models_on_a_server_of_ones_own_are_not_of_openai_for_speaking_its_protocol() -> None:
-    """Every judgement of two private models was flagged as that of a judge of the same maker."""
     private = {"openai/ours", "openai/theirs", "openai/gpt-oss-20b", "openai/Qwen3-8B"}
     assert is_self_judged("openai/ours", "openai/theirs[temperature=0]")
     assert not is_self_judged("openai/ours", "openai/theirs[temperature=0]", private)

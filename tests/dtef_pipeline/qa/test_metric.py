@@ -67,12 +67,6 @@ def test_an_object_is_read_as_it_was_written_or_refused(metric: dict[str, float]
         assert pairs(json.dumps(metric)) == "error"
 
 
-@given(st.text(st.characters(exclude_categories=())))
-def test_any_text_is_read_or_refused(text: str) -> None:
-    found = pairs(text)
-    assert found == "error" or all(normalise(value) for value, _ in found)
-
-
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 """Lone surrogates and NUL too."""
 

@@ -227,9 +227,10 @@ def test_lines_of_one_reference_and_one_setting_share_what_scores_them() -> None
 
 @given(
     st.text(st.characters(exclude_categories=())),
-    st.sampled_from(["list_one", "list_many", "Yes/No", "pick_one", "pick_many", "Essay"]),
+    st.sampled_from(["list_one", "list_many", "Yes/No", "pick_one", "pick_many", "yes_no_rationale", "Essay"]),
 )
 def test_any_response_has_a_line_of_strict_json(response: str, scorer: str) -> None:
-    reference = "no" if scorer == "Yes/No" else "car"
+    metrics = {"Yes/No": "no", "yes_no_rationale": {"answer": "no", "rationale": {"car": 1}}}
+    reference = metrics.get(scorer, {"car": 1, "bike": -0.5})
     (found,) = scored({**LINE, "response": response, "scorer": scorer, "options": ["car", "bike"], "reference": reference})
     assert found["score"] is None or 0 <= found["score"] <= 1

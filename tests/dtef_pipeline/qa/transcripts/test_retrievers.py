@@ -311,12 +311,9 @@ def test_what_is_refused_is_reported_with_what_is_allowed(k: Any, where: Any, sa
 )
 def test_models_of_the_documents_and_of_this_project_are_litellm_strings_or_names(given: str, found: str) -> None:
     assert normalise_model_string(given) == found
-
-
-@pytest.mark.parametrize("given", ["openai:", ":mini", "open ai:mini", "openai: mini", "/x", "x/", "a b/c", "gpt"])
-def test_other_models_are_refused(given: str) -> None:
-    with pytest.raises(ConfigError, match="model: got"):
-        normalise_model_string(given)
+    for other in ("openai:", ":mini", "open ai:mini", "openai: mini", "/x", "x/", "a b/c", "gpt"):
+        with pytest.raises(ConfigError, match="model: got"):
+            normalise_model_string(other)
 
 
 class Reply(NamedTuple):
