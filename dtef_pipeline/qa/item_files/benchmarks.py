@@ -52,17 +52,8 @@ class _NumberLayout(ItemLayout):
     def item(self, row: SourceRow, item_id: str) -> QaItem:
         values = require_mapping(row, ("question", "answer"))
         working, number = _split_answer(require_text(values, "answer"))
-        return QaItem(
-            item_id=item_id,
-            suite=self.suite,
-            part=ONE_PART,
-            type=NUMBER_TYPE,
-            text=require_text(values, "question"),
-            reference=number,
-            cluster=item_id,
-            source_line=row.line,
-            solution=working,
-        )
+        text = require_text(values, "question")
+        return self.make_item(row, item_id, type=NUMBER_TYPE, text=text, reference=number, solution=working)
 
 
 def _split_answer(answer: str) -> tuple[str, str]:
@@ -108,17 +99,8 @@ class _CodeLayout(ItemLayout):
             task[_SOLUTION_KEY] = require_readable(solution, _SOLUTION_KEY)
         _check_defines(task["test"], "check", "test")
         _check_defines(task["prompt"], task["entry_point"], "prompt")
-        return QaItem(
-            item_id=item_id,
-            suite=self.suite,
-            part=ONE_PART,
-            type=CODE_TYPE,
-            text=task["prompt"],
-            reference=json.dumps(task, ensure_ascii=False),
-            cluster=item_id,
-            source_line=row.line,
-            solution=task.get(_SOLUTION_KEY, ""),
-        )
+        texts = {"text": task["prompt"], "solution": task.get(_SOLUTION_KEY, "")}
+        return self.make_item(row, item_id, type=CODE_TYPE, reference=json.dumps(task, ensure_ascii=False), **texts)
 
 
 def _check_defines(code: str, function: str, field: str) -> None:
@@ -184,16 +166,15 @@ class _ChoiceLayout(ItemLayout):
             raise RowFault("missing", "answer is missing", found=sorted(map(str, values)), allowed=form)
         part, working = self.part(row) or ONE_PART, values.get("cot_content")
         is_table = self._is_csv and isinstance(row.values, dict)
-        return QaItem(
-            item_id=item_id,
-            suite=self.suite,
+        return self.make_item(
+            row,
+            item_id,
             part=part,
             type=CHOICE_TYPE,
             text=question,
             options=options,
             reference=read_option_letter(values["answer"], len(options), digits_count=is_table),
             cluster=part,
-            source_line=row.line,
             flags=flag_options(options),
             solution=require_readable(working, "cot_content").strip() if isinstance(working, str) else "",
         )

@@ -51,6 +51,11 @@ class ItemLayout:
         """Return the item of the row."""
         raise NotImplementedError
 
+    def make_item(self, row: SourceRow, item_id: str, **fields: Any) -> QaItem:
+        """Return an item of the row with these fields; unless they say otherwise, it is of the one part, and a cluster by itself."""
+        placed = {"part": ONE_PART, "cluster": item_id, **fields}
+        return QaItem(item_id=item_id, suite=self.suite, source_line=row.line, **placed)
+
 
 def load_layout(
     path: Path, layout: type[ItemLayout], suite: str, prefix: str, *, strict: bool, examples: Sequence[str] = ()
