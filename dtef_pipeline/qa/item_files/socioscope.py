@@ -106,6 +106,8 @@ class _PairReader:
     items: list[QaItem] = field(default_factory=list)
     answers: list[FileAnswer] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
+    missing: set[object] = field(default_factory=set)
+    """Transcripts and turns that do not exist; each is reported only once."""
 
     def read(self, row: SourceRow) -> None:
         """Read the item of a pair and its answers; an unusable pair is logged and gives nothing."""
@@ -122,9 +124,16 @@ class _PairReader:
             return
         warn_of_flags(item, self.path, self.log)
         for warning in _list_warnings(item, self.turn_text):
-            self.log.log_warning(warning, self.path, row.line, item_id)
+            self._log_warning(item, warning)
         self.items.append(item)
         self._read_answers(pair.get("answers"), item)
+
+    def _log_warning(self, item: QaItem, fault: RowFault) -> None:
+        if fault.code in ("no_such_turn", "no_such_source"):
+            if fault.found in self.missing:
+                return
+            self.missing.add(fault.found)
+        self.log.log_warning(fault, self.path, item.source_line, item.item_id)
 
     def _read_item(self, pair: Mapping[str, Any], item_id: str, line: int | None) -> QaItem:
         question = _require_question(pair.get("question"))
@@ -155,7 +164,12 @@ class _PairReader:
             return
         for number, answer in enumerate(answers or ()):
             try:
-                self.answers.append(_read_answer(answer, number, item.item_id))
+                entry = _read_answer(answer, number, item.item_id)
+                self.answers.append(entry)
+                if entry.source and self.turn_text is not None and self.turn_text(entry.source, None) is None:
+                    text = f"the source of answer {number} is not among the transcripts"
+                    form = "a file of the transcripts"
+                    self._log_warning(item, RowFault("no_such_source", text, found=entry.source, allowed=form))
             except RowFault as fault:
                 fault.code = ANSWERS_CODE  # whatever is wrong with it, its item is kept
                 self.log.log_error(fault, self.path, item.source_line, item.item_id)
