@@ -96,7 +96,7 @@ def build_item_prompt(item: QaItem, condition: QaCondition, examples: Sequence[Q
         examples: development items of its part in file order; the first ones are shown, with the file's order of options.
 
     Raises:
-        ConfigError: for rotated options of an item without options, and for more examples than there are.
+        ConfigError: for more examples than there are.
     """
     _require_examples(item, condition, examples)
     shots = [(_format_item_block(shot, condition), _format_worked(shot, condition)) for shot in examples[: condition.shots]]
@@ -220,12 +220,10 @@ def rotate_options(item: QaItem, rotation: int) -> QaItem:
     """Return the item as shown: its options rotated to the left by `rotation` places, and its reference the new letter of the expected
     option.
 
-    A scorer with these options and this reference scores a reply to the shown item. Raises ConfigError for an item without options.
+    A scorer with these options and this reference scores a reply to the shown item.
     """
     if not rotation:
         return item
-    if item.type != CHOICE_TYPE or not item.options:
-        raise ConfigError(f"{item.item_id}: order rotated-{rotation}: the item has no options; allowed: the file's order")
     order = rotate_order(len(item.options), rotation)
     return replace(
         item, options=tuple(item.options[place] for place in order), reference=find_shown_letter(item.reference, order)
@@ -233,20 +231,13 @@ def rotate_options(item: QaItem, rotation: int) -> QaItem:
 
 
 def find_original_letter(letter: str, order: Sequence[int]) -> str:
-    """Return the letter in the file's order of the option shown under a letter. Raises ConfigError for a letter that is not shown."""
-    return ITEM_LETTERS[order[_find_letter_place(letter, order)]]
+    """Return the letter in the file's order of the option shown under a letter."""
+    return ITEM_LETTERS[order[ITEM_LETTERS.index(letter)]]
 
 
 def find_shown_letter(letter: str, order: Sequence[int]) -> str:
-    """Return the letter under which the option with a letter in the file's order is shown. Raises ConfigError for a letter of no option."""
-    return ITEM_LETTERS[list(order).index(_find_letter_place(letter, order))]
-
-
-def _find_letter_place(letter: str, order: Sequence[int]) -> int:
-    letters = ITEM_LETTERS[: len(order)]
-    if len(letter) != 1 or letter not in letters:
-        raise ConfigError(f"letter {letter!r}: allowed: {letters[0]}-{letters[-1]}")
-    return letters.index(letter)
+    """Return the letter under which the option with a letter in the file's order is shown."""
+    return ITEM_LETTERS[list(order).index(ITEM_LETTERS.index(letter))]
 
 
 CITED_ANSWER_TOKENS = 768

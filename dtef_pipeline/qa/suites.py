@@ -149,10 +149,8 @@ def build_suite_board(
     the snapshots, the earliest first. A model is ranked by `score`, the mean over items, if it has scores for at least the share
     RANKED_FROM of the board's items, not counting items outside its random sample. The range of ranks follows the verdicts of
     `compare_grid` among ranked models. A board by cluster omits items that are a cluster by themselves. `n_failed` excludes responses
-    without quotations, which `n_uncited` counts. Raises ConfigError for an unknown view.
+    without quotations, which `n_uncited` counts.
     """
-    if view not in BOARD_KEYS:
-        raise ConfigError(f"board by {view!r}: allowed: {', '.join(BOARD_KEYS)}")
     names = BOARD_KEYS[view]
     if view == BY_CLUSTER:
         scores = scores.filter(pc.not_equal(scores["cluster"].cast(pa.string()), scores["item_id"].cast(pa.string())))

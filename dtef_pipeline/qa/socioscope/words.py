@@ -15,7 +15,6 @@ from fractions import Fraction
 from functools import lru_cache
 from importlib.resources import files
 
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.metric import fold_to_ascii, normalise, strip_punctuation
 from dtef_pipeline.qa.model import ScorerSettings
@@ -192,8 +191,6 @@ def _read_words(words: Sequence[str], position: int) -> tuple[str | None, int]:
     return None, position + 1
 
 
-SENSES = ("first", "all")
-"""Senses of a word whose synonyms count."""
 _LEXICON_FILE = "lexicon/wordnet-3.0.txt.gz"
 _LEXICON_NAME = "wordnet-3.0"
 _FINGERPRINT_DIGITS = 12
@@ -241,25 +238,15 @@ def make_lexicon_fingerprint(settings: ScorerSettings) -> str | None:
         pairs = sorted((word, list(synonyms)) for word, synonyms in settings.synonyms.items())
         return f"own/{digest('synonyms', pairs)[:_FINGERPRINT_DIGITS]}"
     lexicon = load_shipped_lexicon()
-    return f"{_LEXICON_NAME}/{_check_senses(settings)}/{lexicon.digest}" if lexicon else None
+    return f"{_LEXICON_NAME}/{settings.wordnet_senses}/{lexicon.digest}" if lexicon else None
 
 
 def find_synonyms(value: str, settings: ScorerSettings) -> tuple[WordsOf, ...]:
-    """Return the words of each synonym of a value, in order. Numerals have no synonyms and are not synonyms.
-
-    Raises ConfigError for senses outside SENSES.
-    """
-    senses = _check_senses(settings)
+    """Return the words of each synonym of a value, in order. Numerals have no synonyms and are not synonyms."""
     if settings.synonyms is None:
-        return _find_shipped_synonyms(value, senses)
+        return _find_shipped_synonyms(value, settings.wordnet_senses)
     key = " ".join(words(value))
     return () if _is_number(key) else _remove_numbers(_load_own_lexicon(settings.synonyms).get(key, ()))
-
-
-def _check_senses(settings: ScorerSettings) -> str:
-    if settings.wordnet_senses not in SENSES:
-        raise ConfigError(f"wordnet_senses: got {settings.wordnet_senses!r}; allowed: {', '.join(SENSES)}")
-    return settings.wordnet_senses
 
 
 @lru_cache(maxsize=1 << 16)

@@ -137,7 +137,6 @@ def _relax_character(character: str) -> str:
 
 INDEX_KEYS = ("source_index", "source_id")
 """Keys that models use for the number of a source."""
-_LARGEST_INDEX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,22 +191,21 @@ def _check_citation(texts: Sequence[str | None], relax: Callable[[int], RelaxedT
     index = index if isinstance(index, int) and not isinstance(index, bool) else None
     quote = citation.get("quote") if isinstance(citation, Mapping) else None
     quote = quote if isinstance(quote, str) else None
-    usable_index = index if index is not None and abs(index) <= _LARGEST_INDEX else None
     quoted = None if quote is None else replace_unreadable(quote)
     if index is None:
         return CheckedCitation(None, quoted, 0, 0, "bad_index")
     if not 0 <= index < len(texts):
-        return CheckedCitation(usable_index, quoted, 0, 0, "index_out_of_range")
+        return CheckedCitation(index, quoted, 0, 0, "index_out_of_range")
     if quote is None or not quote.strip():
-        return CheckedCitation(usable_index, quoted, 0, 0, "empty_quote")
+        return CheckedCitation(index, quoted, 0, 0, "empty_quote")
     text = texts[index]
     if text is None:
-        return CheckedCitation(usable_index, quoted, 0, 0, "no_content")
+        return CheckedCitation(index, quoted, 0, 0, "no_content")
     if span := find_exact_span(quote, text):
-        return CheckedCitation(usable_index, quoted, 1, 1, None, (span,))
+        return CheckedCitation(index, quoted, 1, 1, None, (span,))
     spans = find_relaxed_spans(quote, relax(index))
     elsewhere = any(candidate is not None and quote.strip() in candidate for candidate in texts)
-    return CheckedCitation(usable_index, quoted, 0, int(bool(spans)), "found_elsewhere" if elsewhere else "not_found", spans)
+    return CheckedCitation(index, quoted, 0, int(bool(spans)), "found_elsewhere" if elsewhere else "not_found", spans)
 
 
 def read_named_source(citation: Any) -> Any:

@@ -145,12 +145,10 @@ class IndexRetriever:
     is_remote = False
 
     def __init__(self, documents: pa.Table, make_scorers: Sequence[Callable[[Sequence[str]], ScoreDocuments]]) -> None:
-        """Index `documents`, rows of DOCUMENT_SCHEMA. Raises ConfigError without documents or for a repeated id.
+        """Index `documents`, rows of DOCUMENT_SCHEMA, at least one. Raises ConfigError for a repeated id.
 
         `make_scorers`: make scorers of the searched texts, in the order of ids.
         """
-        if not documents.num_rows:
-            raise ConfigError("no documents to search: allowed: one or more")
         if pc.count_distinct(documents.column("doc_id")).as_py() != documents.num_rows:
             raise ConfigError("documents to search: a doc_id occurs twice; allowed: each doc_id once")
         self._documents = documents.sort_by("doc_id").combine_chunks()
@@ -177,10 +175,7 @@ class IndexRetriever:
 
 
 def make_retriever(name: str, documents: pa.Table, embed: EmbedTexts | None = None) -> IndexRetriever:
-    """Return the retriever of a name over rows of DOCUMENT_SCHEMA. Raises ConfigError without documents, for a name that is not in RETRIEVERS,
-    and if it needs an embedder."""
-    if name not in RETRIEVERS:
-        raise ConfigError(f"retriever {name!r}: allowed: {', '.join(RETRIEVERS)}")
+    """Return the retriever of a name in RETRIEVERS over rows of DOCUMENT_SCHEMA. Raises ConfigError if it needs an embedder."""
     if embed is None and name != "bm25":
         raise ConfigError(f"retriever {name!r} needs an embedder: allowed without one: bm25")
     by_words = [] if name == "embedding" else [lambda texts: Bm25Scores(texts).scores]
@@ -220,10 +215,8 @@ class RetrievalScores:
 def compute_retrieval_scores(ranking: Sequence[str], relevant: Set[str], k: int) -> RetrievalScores | None:
     """Compute the scores of a ranking, the nearest id first; None if nothing is relevant.
 
-    A repeated id scores nothing but keeps its place. Raises ValueError for k below 1.
+    A repeated id scores nothing but keeps its place. `k`: 1 or more.
     """
-    if k < 1:
-        raise ValueError(f"k: got {k}; allowed: 1 or more")
     if not relevant:
         return None
     ranks = _list_ranks(ranking, relevant)

@@ -208,16 +208,3 @@ def test_the_same_text_is_expected_in_every_order(item: QaItem, rotation: int) -
     assert find_original_letter(shown.reference, order) == item.reference
     assert sorted(shown.options) == sorted(item.options)
     assert (shown.item_id, shown.text) == (item.item_id, item.text)
-
-
-@pytest.mark.parametrize("letter", ["E", "a", "", "AB", "1"])
-def test_a_letter_of_no_option_has_no_way_back(letter: str) -> None:
-    with pytest.raises(ConfigError, match="allowed: A-D"):
-        find_original_letter(letter, rotate_order(4, 1))
-
-
-def test_free_answers_have_nothing_to_rotate() -> None:
-    free = QaItem("gsm8k/0", "gsm8k", "all", "number", "How many?", reference="4")
-    assert rotate_options(free, 0) is free
-    with pytest.raises(ConfigError, match="gsm8k/0: order rotated-2"):
-        rotate_options(free, 2)

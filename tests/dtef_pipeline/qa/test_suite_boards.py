@@ -16,13 +16,12 @@ from scipy.stats import spearmanr
 
 from dtef_pipeline.asking.snapshot_order import order_in
 from dtef_pipeline.boards.cuts import stack_cuts
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.scoring import load_latest_scores, load_qa_scores
 from dtef_pipeline.qa.suites import QA_VALIDITY_CHECKS, build_qa_boards, build_suite_board, compute_qa_results, qa_validity
 from dtef_pipeline.qa.tables import QA_BOARD, QA_BOARDS, QA_CUTS
 from dtef_pipeline.statistics.proportions import compute_wilson_interval
 from dtef_pipeline.tables import COMPARISONS
-from tests.made.qa_scores import connected, night, score_row, table_of
+from tests.made.qa_scores import connected, night, score_row
 
 Row = Mapping[str, Any]
 
@@ -208,11 +207,6 @@ def test_tables_of_nothing_have_their_columns() -> None:
     assert {name: (len(table), table.schema.names) for name, table in found.items()} == {
         name: (0, schema.names) for name, schema in {**QA_BOARDS, "comparisons": COMPARISONS}.items()
     }
-
-
-def test_views_that_there_are_not_are_refused() -> None:
-    with pytest.raises(ConfigError, match="board by 'round': allowed: overall, part, cluster"):
-        build_suite_board(table_of([]), "round")
 
 
 ROW = st.tuples(

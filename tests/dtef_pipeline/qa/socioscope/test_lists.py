@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.model import ItemScore, ScorerSettings
 from dtef_pipeline.qa.socioscope.lists import ListMany, ListOne
 from tests.dtef_pipeline.qa.socioscope.scored import score
@@ -187,11 +186,6 @@ class TestListMany:
             found = score(ListMany(), "car", metric)
             assert (found.status, found.value, found.score) == ("unscorable", None, None)
             assert found.reason
-
-    def test_a_penalty_is_a_share(self) -> None:
-        for penalty in (-0.1, 1.1, float("nan")):
-            with pytest.raises(ConfigError, match="penalty"):
-                score(ListMany(), "car", TRAVEL, settings=ScorerSettings(penalty=penalty))
 
     def test_an_empty_answer_cannot_be_read(self) -> None:
         assert score(ListMany(), "[]", SEA).flags == ("empty",)

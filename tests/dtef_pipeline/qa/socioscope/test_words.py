@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.model import ScorerSettings
 from dtef_pipeline.qa.socioscope import words as lexicon
 from dtef_pipeline.qa.socioscope.lists import ListOne
@@ -210,11 +209,6 @@ class TestFingerprint:
             for synonyms in ({"a": ["b"], "c": []}, {"c": (), "a": ("b",)}, {"a": ["c"], "c": []})
         )
         assert one == same != other
-
-    def test_senses_are_one_of_two(self) -> None:
-        for call in (lexicon.make_lexicon_fingerprint, lambda settings: lexicon.find_synonyms("car", settings)):
-            with pytest.raises(ConfigError, match="wordnet_senses: got 'most'; allowed: first, all"):
-                call(ScorerSettings(wordnet_senses="most"))
 
 
 class TestWithout:
