@@ -129,7 +129,7 @@ OPTION_ORDERS = ("file", "rotated-1", "rotated-2", "rotated-3")
 
 @dataclass(frozen=True, slots=True)
 class AskSettings:
-    """The prompt settings of all types; each part uses those that apply to it."""
+    """The prompt settings of all types; each part uses those that apply to it. Stored runs may have values that are no longer allowed."""
 
     template: str = LETTERS
     few_shot: int = 0
@@ -147,6 +147,8 @@ class AskSettings:
         """Return the spelling in the column `condition` for a part with items of these types. Raises ConfigError for settings that do not
         fit them."""
         if about_documents:
+            if self.retriever not in RETRIEVERS_KNOWN:
+                raise ConfigError(f"retriever {self.retriever!r}: allowed: {', '.join(RETRIEVERS_KNOWN)}")
             filter_text = format_filter(check_filter(self.filter))
             return f"{self.retriever},{self.k}-chunks{',' if filter_text else ''}{filter_text}"
         kinds = sorted(set(types))
@@ -176,6 +178,8 @@ class AskSettings:
 
     def choice(self, type: str) -> QaCondition:
         """Return the condition of items without documents; those without options have one template, whatever the setting."""
+        if self.order not in OPTION_ORDERS:
+            raise ConfigError(f"order {self.order!r}: allowed: {', '.join(OPTION_ORDERS)}")
         rotation = OPTION_ORDERS.index(self.order)
         template = self.template if type == CHOICE_TYPE else PLAIN_TEMPLATE
         return QaCondition(template, self.few_shot, bool(self.few_shot) and self.few_shot_as == "turns", rotation)

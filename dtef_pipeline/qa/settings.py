@@ -38,7 +38,7 @@ ITEM_TEMPLATES = (*CHOICE_TEMPLATES, PLAIN_TEMPLATE)
 """All templates; `plain` is for items without options."""
 MAX_SHOTS = 100
 _CONDITION = re.compile(
-    rf"(?P<template>{'|'.join(ITEM_TEMPLATES)})(?:,(?P<shots>[1-9]\d?|100)-shot(?P<turns>-turns)?)?(?:,rotated-(?P<rotation>[1-3]))?"
+    rf"(?P<template>{'|'.join(ITEM_TEMPLATES)})(?:,(?P<shots>[1-9][0-9]?|100)-shot(?P<turns>-turns)?)?(?:,rotated-(?P<rotation>[1-3]))?"
 )
 _CONDITION_FORM = "TEMPLATE[,K-shot[-turns]][,rotated-N], such as cot,5-shot-turns,rotated-1"
 
