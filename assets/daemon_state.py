@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from dtef_pipeline.text.spans import format_span
+from dtef_pipeline.text.amounts import format_span
 from resources.failures import format_one_line, links, parse_error_chain
 
 FRESH_HEARTBEAT_S = 120.0

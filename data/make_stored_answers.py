@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.qa.answering import build_qa_requests
 from dtef_pipeline.qa.item_files.suite_files import read_added
 from dtef_pipeline.qa.prompt_rows import AskSettings, build_cited_prompts, build_plain_prompts
+from dtef_pipeline.qa.stages import build_qa_requests
 from dtef_pipeline.qa.suites import load_suites
 from dtef_pipeline.qa.transcripts.retriever import make_retriever
 from resources.gateway.gateway import Gateway

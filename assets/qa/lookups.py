@@ -14,9 +14,15 @@ from dtef_pipeline.asking.embeddings import hash_text
 from dtef_pipeline.asking.models import LOCAL_EMBEDDER
 from dtef_pipeline.identity import digest
 from dtef_pipeline.qa.tables import QA_LOOKUPS, QA_SPACE, QA_VECTORS
-from dtef_pipeline.qa.transcripts.metadata import format_filter
-from dtef_pipeline.qa.transcripts.remote import NOT_LOOKED_UP, RemoteRetriever, StoredLookUps, normalise_model_string
-from dtef_pipeline.qa.transcripts.retriever import Retrieval, SourceText
+from dtef_pipeline.qa.transcripts.corpus import format_filter
+from dtef_pipeline.qa.transcripts.retriever import (
+    NOT_LOOKED_UP,
+    RemoteRetriever,
+    Retrieval,
+    SourceText,
+    StoredLookUps,
+    normalise_model_string,
+)
 from resources.json_posts import find_look_up_server
 from resources.settings import Settings
 from resources.warehouse import Warehouse

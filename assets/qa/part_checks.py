@@ -12,7 +12,7 @@ from dtef_pipeline.qa.judging.judgement_rows import JUDGED_ITEM_COLUMNS, select_
 from dtef_pipeline.qa.prompt_rows import AskSettings
 from dtef_pipeline.qa.suites import Suites, load_suites
 from dtef_pipeline.qa.tables import QA_SPACE
-from dtef_pipeline.qa.transcripts.remote import REMOTE
+from dtef_pipeline.qa.transcripts.retriever import REMOTE
 from resources.gateway.prices import price
 from resources.settings import Settings, find_shipped
 from resources.warehouse import Warehouse

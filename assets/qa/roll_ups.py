@@ -27,12 +27,11 @@ from dtef_pipeline.family.run_settings import run_config
 from dtef_pipeline.qa.prompt_rows import filter_faults
 from dtef_pipeline.qa.qa_boards import QA_BOARDS
 from dtef_pipeline.qa.score_drift import QA_WATCHED, iterate_anchor_judgings
-from dtef_pipeline.qa.score_validity import QA_VALIDITY_READS
-from dtef_pipeline.qa.score_validity import qa_validity as validity_of_scores
 from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QA_PANEL_SECTION, QA_STAGE_SETTINGS, QaSettings, select_panel_parts
-from dtef_pipeline.qa.suites import QA_BOARD_READS, build_qa_boards
+from dtef_pipeline.qa.suites import QA_BOARD_READS, QA_VALIDITY_READS, build_qa_boards
+from dtef_pipeline.qa.suites import qa_validity as validity_of_scores
 from dtef_pipeline.qa.tables import QA_SPACE
-from dtef_pipeline.qa.transcripts.remote import REMOTE
+from dtef_pipeline.qa.transcripts.retriever import REMOTE
 
 
 def _list_anchor_judgings(store: Store, settings: QaSettings, anchors: Sequence[Row]) -> Iterator[AnchorJudging]:

@@ -35,13 +35,11 @@ from dtef_pipeline.family.stage import (
 )
 from dtef_pipeline.judging.code_checks import UNDECIDED_CHECKS
 from dtef_pipeline.judging.judgement import USUAL_JUDGEMENT_TOKENS
-from dtef_pipeline.qa.item_files.item_rows import build_item_tables
 from dtef_pipeline.qa.item_files.socioscope import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_files.suite_files import AddedFiles, read_added
-from dtef_pipeline.qa.judging.arbiter import Arbiter, choose_arbiter, judge_snapshot
+from dtef_pipeline.qa.judging.arbiter import Arbiter, Arbitration, choose_arbiter, judge_snapshot
 from dtef_pipeline.qa.judging.judgement_rows import (
     JUDGED_ITEM_COLUMNS,
-    JudgementEpisode,
     build_judgement_rows,
     build_skipped_rows,
     iterate_looks,
@@ -58,7 +56,13 @@ from dtef_pipeline.qa.program import (
     plan_executions,
     select_programs_to_run,
 )
-from dtef_pipeline.qa.prompt_rows import AskSettings, PromptTables, build_part_prompts, merge_with_other_conditions
+from dtef_pipeline.qa.prompt_rows import (
+    AskSettings,
+    PromptTables,
+    build_item_tables,
+    build_part_prompts,
+    merge_with_other_conditions,
+)
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings
 from dtef_pipeline.qa.stages import QA_RESPONSES_STAGE, QA_SCORES_STAGE, resolve_part_condition
 from dtef_pipeline.qa.tables import QA_DOCUMENTS, QA_EXECUTIONS, QA_JUDGEMENTS, QA_RESPONSE_KEY, QA_SPACE
@@ -302,7 +306,7 @@ def plan_judgements(inputs: Inputs, settings: QaSettings) -> EpisodePlan | Table
     responses, left_out = select_to_judge(inputs.read("qa_responses"), items, arbiter.sample_rate)
     servers = inputs.models.own_servers
 
-    def rows(looks: Sequence[JudgementEpisode], outcomes: Sequence[EpisodeResult]) -> Tables:
+    def rows(looks: Sequence[Arbitration], outcomes: Sequence[EpisodeResult]) -> Tables:
         return {"qa_judgements": build_judgement_rows(looks, outcomes, servers)}
 
     def written(new: Tables) -> Tables:

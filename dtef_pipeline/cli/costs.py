@@ -15,7 +15,7 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILIES
 from dtef_pipeline.family.record import Family
 from dtef_pipeline.tables import COSTS, description
-from dtef_pipeline.text.unknown_cost import format_row_cost
+from dtef_pipeline.text.amounts import format_row_cost
 from resources.warehouse import Warehouse
 
 _COST_COUNTS = ("answered", "failed", "budget_stopped", "calls", "prompt_tokens", "completion_tokens", "unpriced")

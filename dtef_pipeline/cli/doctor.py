@@ -259,7 +259,7 @@ def check_daemon(settings: Settings) -> Diagnosis:
 
     from assets.daemon_state import DaemonState, daemon_state
     from assets.stage.dagster_internals import read_storage_settings
-    from dtef_pipeline.text.spans import format_span
+    from dtef_pipeline.text.amounts import format_span
     from resources.evaluations.evaluation_store import QUEUE_SENSOR, count_unended_if_present
 
     check, now = "Dagster's daemon", datetime.now(UTC)

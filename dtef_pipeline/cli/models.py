@@ -11,7 +11,7 @@ import pandas as pd
 from dtef_pipeline.cli.terminal import compute_terminal_fit
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
-from dtef_pipeline.qa.transcripts.remote import normalise_model_string
+from dtef_pipeline.qa.transcripts.retriever import normalise_model_string
 from dtef_pipeline.report.terminal import render
 from dtef_pipeline.survey.baselines.names import BASELINES
 from resources.gateway.model_checks import resolve_route

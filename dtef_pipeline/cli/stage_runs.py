@@ -28,9 +28,9 @@ from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.family.run_settings import FamilySettings, build_settings
 from dtef_pipeline.survey.baselines.names import BASELINES
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
+from dtef_pipeline.text.amounts import format_cost
 from dtef_pipeline.text.name_matching import list_nearest
 from dtef_pipeline.text.number_words import format_count
-from dtef_pipeline.text.unknown_cost import format_cost
 from resources.failures import describe_error, describe_start_failure, find_unset_variables, links
 from resources.file_systems import write_text
 from resources.gateway.budget import Accounts

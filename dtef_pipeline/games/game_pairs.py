@@ -15,8 +15,8 @@ from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.persona_results import ALL_OPPONENTS, PLAYED_SERIES, compute_results_of, create_latest_scores
 from dtef_pipeline.preference.pairing import MetricSource, PairedSource
 from dtef_pipeline.statistics.ranks import rank_numbers
+from dtef_pipeline.text.amounts import describe_shortfall
 from dtef_pipeline.text.number_words import format_count
-from dtef_pipeline.text.shortfall import describe_shortfall
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -25,8 +25,8 @@ from dtef_pipeline.games.game_in_play import FORFEIT_FLAG, TURN_LIMIT_FLAG, Game
 from dtef_pipeline.games.manifest import ScenarioManifest, read_manifest
 from dtef_pipeline.games.packs import ADAPTERS_GROUP, Pack, adapters, pack
 from dtef_pipeline.games.personas import Persona
+from dtef_pipeline.text.json_values import parse_json
 from dtef_pipeline.text.name_matching import list_nearest
-from dtef_pipeline.text.strict_json import parse_json
 
 LINE_SCHEMA = 1
 LineKind = Literal["persona", "scenario"]

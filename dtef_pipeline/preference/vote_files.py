@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from dtef_pipeline.errors import SourceError
 from dtef_pipeline.preference.votes import CHOICES, MAX_CONFIDENT, Choice
-from dtef_pipeline.text.strict_json import JsonFault, parse_json
+from dtef_pipeline.text.json_values import JsonFault, parse_json
 from dtef_pipeline.text.well_formed import replace_surrogates
 
 Codes = npt.NDArray[np.int64]

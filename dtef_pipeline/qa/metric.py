@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 from dtef_pipeline.qa.item_files.rows import has_invalid_text
 from dtef_pipeline.qa.model import ItemError
+from dtef_pipeline.text.json_values import JsonFault, parse_json
 from dtef_pipeline.text.shortening import shorten_value
-from dtef_pipeline.text.strict_json import JsonFault, parse_json
 
 METRIC_PLACE = "metric"
 """Place of an error in a metric, for callers without a file; others replace it by file and line."""

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.identity import digest
 from dtef_pipeline.judging.code_checks import UNDECIDED_CHECKS, CheckResult, SandboxTask
 from dtef_pipeline.qa.reading.reply_end import END_MARK
-from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_EXECUTIONS, QA_RESPONSE_KEY
+from dtef_pipeline.qa.tables import QA_EXECUTIONS, QA_RESPONSE_KEY, RESPONSE_COLUMNS
 from dtef_pipeline.text.plain import strip_thinking
 
 EMPTY_PROGRAM, NOT_PYTHON = "empty", "syntax"
@@ -137,23 +137,15 @@ def _iterate_candidate_programs(code: str) -> Iterator[str]:
 
 def _build_source(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> str | None:
     """Build the program of the code; None if it is not Python, or does not define the function."""
-    match = compile_definition(entry_point).search(code)
-    first_is_indented = code.lstrip("\n")[:1].isspace()
-    if (
-        not match
-        and not first_is_indented
-        and (program := _build_program_of_other_name(code, prompt, entry_point, compiler)) is not None
-    ):
-        return program
+    defines = compile_definition(entry_point)
+    match, first_is_indented = defines.search(code), code.lstrip("\n")[:1].isspace()
+    # Code that returns at the margin is a body that lacks its indent.
+    if not match and not first_is_indented and _DEFINES_ANY.search(code) and not _RETURNS_AT_MARGIN.search(code):
+        program = _add_preamble(code, prompt, entry_point, compiler, _DEFINES_ANY)
+        if program is not None:
+            return program
     source = None if match and not first_is_indented else _try_as_body(code, prompt, compiler)
-    return _add_preamble(code, prompt, entry_point, compiler) if source is None and match else source
-
-
-def _build_program_of_other_name(code: str, prompt: str, entry_point: str, compiler: _Compiler) -> str | None:
-    """Build the program of code that defines a function of another name, or return None for a body that may lack its indent."""
-    if _DEFINES_ANY.search(code) is None or _RETURNS_AT_MARGIN.search(code):
-        return None
-    return _add_preamble(code, prompt, entry_point, compiler, pattern=_DEFINES_ANY)
+    return _add_preamble(code, prompt, entry_point, compiler, defines) if source is None and match else source
 
 
 def _normalize_spaces(text: str) -> str:
@@ -258,15 +250,10 @@ class _Compiler:
         return line
 
 
-def _add_preamble(
-    code: str, prompt: str, entry_point: str, compiler: _Compiler, *, pattern: re.Pattern[str] | None = None
-) -> str | None:
-    """Join the prompt's lines before its function and the code as far as it is Python. None: no part of the code defines the function.
-
-    `pattern`: finds the definition; None: the pattern of the function.
-    """
+def _add_preamble(code: str, prompt: str, entry_point: str, compiler: _Compiler, defines: re.Pattern[str]) -> str | None:
+    """Join the prompt's lines before its function and the code as far as it is Python. None: no part of the code has a definition that
+    `defines` finds."""
     matches = list(compile_definition(entry_point).finditer(prompt))
-    defines = pattern or compile_definition(entry_point)
     future = "".join(line.rstrip("\n") + "\n" for line in _FUTURE.findall(code))
     head = future + (prompt[: matches[-1].start()] if matches else "").rstrip() + "\n\n\n"
     code = _FUTURE.sub("", code)
@@ -316,7 +303,6 @@ def _normalise_newlines(text: str) -> str:
 
 
 CODE_SCORER, CODE_VERSION = "code_execution", 2
-_EXECUTED_NAMES = tuple(column.name for column in OF_ONE_RESPONSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,23 +329,18 @@ def plan_executions(responses: pa.Table, items: pa.Table, timeout_s: float) -> l
     mask = pc.is_in(responses["item_id"], pa.array(list(references), pa.string()))
     replies = responses.filter(pc.and_(mask, pc.equal(responses["call_status"], "answered")))
     texts = replies["response"].to_pylist()
-    named = replies.select(list(_EXECUTED_NAMES)).to_pylist()
+    named = replies.select(RESPONSE_COLUMNS).to_pylist()
     return [_plan_execution(row, text, references[row["item_id"]], timeout_s) for row, text in zip(named, texts, strict=True)]
 
 
 def load_known_verdicts(earlier: pa.Table, level: str | None) -> dict[str, CheckResult]:
     """Load by program hash the verdicts of earlier runs at the same level; these programs are not run again."""
-    verdicts = earlier.filter(
-        pc.and_(
-            pc.equal(earlier["isolation"], level or ""),
-            pc.invert(pc.is_in(earlier["verdict"], pa.array(UNDECIDED_CHECKS, pa.string()))),
-        )
-    )
     return {
         row["program_hash"]: CheckResult(
             row["verdict"], row["message"] or "", row["isolation"], row["python"], row["wall_s"] or 0.0
         )
-        for row in verdicts.to_pylist()
+        for row in earlier.filter(pc.equal(earlier["isolation"], level or "")).to_pylist()
+        if row["verdict"] not in UNDECIDED_CHECKS
     }
 
 
@@ -373,17 +354,9 @@ def build_execution_rows(runs: Sequence[Execution], results: Mapping[str, CheckR
     rows = []
     for run in runs:
         result = run.verdict or results[run.program_hash]
-        rows.append(
-            {
-                **run.response,
-                "program_hash": run.program_hash,
-                "verdict": result.status,
-                "message": result.detail or None,
-                "wall_s": result.seconds,
-                "isolation": result.level,
-                "python": result.python,
-            }
-        )
+        outcome = {"verdict": result.status, "message": result.detail or None, "wall_s": result.seconds}
+        place = {"isolation": result.level, "python": result.python}
+        rows.append({**run.response, "program_hash": run.program_hash, **outcome, **place})
     return pa.Table.from_pylist(rows, schema=QA_EXECUTIONS)
 
 
@@ -392,17 +365,17 @@ def merge_rows_so_far(runs: Sequence[Execution], results: Mapping[str, CheckResu
 
     `results`: by program hash, of the finished programs. `earlier`: rows of `qa_executions` before this run, at any level.
     """
-    flags = [run.verdict is not None or run.program_hash in results for run in runs]
-    rows = build_execution_rows([run for run, is_done in zip(runs, flags, strict=True) if is_done], results)
+    done, waiting = [], set()
+    for run in runs:
+        if run.verdict is not None or run.program_hash in results:
+            done.append(run)
+        else:
+            waiting.add(tuple(run.response[name] for name in QA_RESPONSE_KEY))
+    rows = build_execution_rows(done, results)
     if earlier is None:
         return rows
-    waiting = {_response_key_of_row(run.response) for run, is_done in zip(runs, flags, strict=True) if not is_done}
-    mask = [_response_key_of_row(row) in waiting for row in earlier.select(list(QA_RESPONSE_KEY)).to_pylist()]
-    return pa.concat_tables([rows, earlier.filter(pa.array(mask, pa.bool_()))])
-
-
-def _response_key_of_row(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in QA_RESPONSE_KEY)
+    keys = zip(*(earlier[name].to_pylist() for name in QA_RESPONSE_KEY), strict=True)
+    return pa.concat_tables([rows, earlier.filter(pa.array([key in waiting for key in keys], pa.bool_()))])
 
 
 def _plan_execution(row: Mapping[str, Any], text: str | None, reference: Mapping[str, str], timeout_s: float) -> Execution:

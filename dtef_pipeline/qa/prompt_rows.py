@@ -1,10 +1,10 @@
-"""The rows of `qa_prompts`, and of `qa_context` and `qa_retrieval` for items about documents."""
+"""The rows of a part's files, of `qa_prompts`, and of `qa_context` and `qa_retrieval` for items about documents."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
@@ -12,16 +12,22 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.games.episode_items import truth_id
 from dtef_pipeline.identity import compute_messages_id, digest
 from dtef_pipeline.preference.pairing import MetricSource, PairedSource
-from dtef_pipeline.qa.item_files.item_rows import read_stored_examples, read_stored_items, truth_id
-from dtef_pipeline.qa.item_files.mmlu import CHOICE_TYPE
-from dtef_pipeline.qa.item_prompts import PROMPTED_TYPES, build_item_prompt
-from dtef_pipeline.qa.model import QaItem
+from dtef_pipeline.qa.item_files.benchmarks import CHOICE_TYPE
+from dtef_pipeline.qa.item_files.item_log import LoadedItems
+from dtef_pipeline.qa.item_prompts import (
+    CITED_ANSWER_TOKENS,
+    PROMPTED_TYPES,
+    build_cited_messages,
+    build_cited_schema,
+    build_item_prompt,
+)
+from dtef_pipeline.qa.model import QaItem, Quote
 from dtef_pipeline.qa.settings import LETTERS, PLAIN_TEMPLATE, QaCondition
-from dtef_pipeline.qa.tables import QA_CONTEXT, QA_PROMPTS, QA_RETRIEVAL
-from dtef_pipeline.qa.transcripts.citation_prompt import CITED_ANSWER_TOKENS, build_cited_messages, build_cited_schema
-from dtef_pipeline.qa.transcripts.metadata import (
+from dtef_pipeline.qa.tables import QA_CONTEXT, QA_EXAMPLES, QA_FINDINGS, QA_ITEMS, QA_PROMPTS, QA_RETRIEVAL
+from dtef_pipeline.qa.transcripts.corpus import (
     FILE_FIELD,
     METADATA_COLUMNS,
     MetadataValue,
@@ -29,10 +35,91 @@ from dtef_pipeline.qa.transcripts.metadata import (
     format_filter,
     read_filter,
 )
-from dtef_pipeline.qa.transcripts.remote import REMOTE, LookUp
-from dtef_pipeline.qa.transcripts.retrieval_scores import compute_retrieval_scores, find_relevant_ids
-from dtef_pipeline.qa.transcripts.retriever import RETRIEVERS, EmbedTexts, Retrieval, Retriever, make_retriever, match_filter
+from dtef_pipeline.qa.transcripts.retriever import (
+    REMOTE,
+    RETRIEVERS,
+    EmbedTexts,
+    LookUp,
+    Retrieval,
+    Retriever,
+    compute_retrieval_scores,
+    find_relevant_ids,
+    make_retriever,
+    match_filter,
+)
 from dtef_pipeline.text.name_matching import list_nearest
+
+_ITEM_FIELDS = tuple(member.name for member in fields(QaItem) if member.name not in ("options", "flags", "quotes"))
+_EXAMPLE_FIELDS = ("text", "options", "reference", "solution")
+
+
+class ItemTables(NamedTuple):
+    """The tables of a part's file."""
+
+    qa_items: pa.Table
+    qa_examples: pa.Table
+    qa_findings: pa.Table
+
+
+def build_item_tables(suite: str, part: str, source: LoadedItems, scorers: Callable[[QaItem], Sequence[str]]) -> ItemTables:
+    """Build the tables of one part; findings that are about no single item are included in every part.
+
+    `scorers`: returns the names of an item's scorers.
+    """
+    items = [item for item in source.items if item.part == part]
+    findings = [finding for finding in source.findings if finding.part in (None, part)]
+    key = {"suite": suite, "part": part}
+    rows = [
+        {
+            **asdict(item),
+            "position": place,
+            "cluster": item.cluster or item.item_id,
+            "truth_id": truth_id(item),
+            "scorers": list(scorers(item)),
+        }
+        for place, item in enumerate(items)
+    ]
+    examples = [
+        {**key, "position": place, **{name: getattr(item, name) for name in _EXAMPLE_FIELDS}}
+        for place, item in enumerate(item for item in source.examples if item.part == part)
+    ]
+    return ItemTables(
+        pa.Table.from_pylist(rows, schema=QA_ITEMS),
+        pa.Table.from_pylist(examples, schema=QA_EXAMPLES),
+        pa.Table.from_pylist([{**asdict(finding), **key} for finding in findings], schema=QA_FINDINGS),
+    )
+
+
+def truth_id(item: QaItem) -> str:
+    """Return a hash of the type, the options and the expected answer: equal if responses are scored alike."""
+    return digest("truth", item.type, item.options, item.reference)
+
+
+def read_stored_items(rows: pa.Table) -> list[QaItem]:
+    """Return the items of rows of `qa_items`, in their order."""
+    return [
+        QaItem(
+            **{name: row[name] for name in _ITEM_FIELDS},
+            options=tuple(row["options"]),
+            flags=tuple(row["flags"]),
+            quotes=tuple(Quote(**quote) for quote in row["quotes"]),
+        )
+        for row in rows.to_pylist()
+    ]
+
+
+def read_stored_examples(rows: pa.Table, type: str) -> list[QaItem]:
+    """Return the examples of rows of `qa_examples`, as items of a type."""
+    return [
+        QaItem(
+            item_id=f"example/{row['position']}",
+            type=type,
+            options=tuple(row["options"]),
+            **{name: row[name] for name in ("suite", "part", "text", "reference", "solution")},
+        )
+        for row in rows.sort_by("position").to_pylist()
+    ]
+
 
 RETRIEVERS_KNOWN = (*RETRIEVERS, REMOTE)
 _SHOWN_CHUNKS = re.compile(
@@ -43,7 +130,7 @@ OPTION_ORDERS = ("file", "rotated-1", "rotated-2", "rotated-3")
 
 @dataclass(frozen=True, slots=True)
 class AskSettings:
-    """The prompt settings of all types; each part uses those that apply to it."""
+    """The prompt settings of all types; each part uses those that apply to it. Stored runs may have values that are no longer allowed."""
 
     template: str = LETTERS
     few_shot: int = 0
@@ -67,10 +154,8 @@ class AskSettings:
             return f"{self.retriever},{self.k}-chunks{',' if filter_text else ''}{filter_text}"
         kinds = sorted(set(types))
         if unknown := [kind for kind in kinds if kind not in PROMPTED_TYPES]:
-            raise ConfigError(
-                f"items of type {', '.join(unknown)} need documents: add the part again with --corpus and the file or folder of its "
-                "documents"
-            )
+            advice = "add the part again with --corpus and the file or folder of its documents"
+            raise ConfigError(f"items of type {', '.join(unknown)} need documents: {advice}")
         return str(self.choice(kinds[0])) if kinds else str(self.choice(PROMPTED_TYPES[0]))
 
     @classmethod
@@ -89,9 +174,8 @@ class AskSettings:
         except ConfigError as error:
             raise ConfigError(f"{part}: {error}") from None
         if not about_documents and self.few_shot > examples:
-            raise ConfigError(
-                f"{part}: few-shot {self.few_shot}: allowed: 0 to {examples}, the number of examples in its files"
-            )
+            bounds = f"0 to {examples}, the number of examples in its files"
+            raise ConfigError(f"{part}: few-shot {self.few_shot}: allowed: {bounds}")
 
     def choice(self, type: str) -> QaCondition:
         """Return the condition of items without documents; those without options have one template, whatever the setting."""
@@ -127,9 +211,8 @@ def build_part_prompts(
     """
     questions = read_stored_items(items)
     if len(documents) and setup.retriever == REMOTE:
-        return build_cited_prompts(
-            questions, documents, setup, look_up([item.text for item in questions], setup.k, setup.filter)
-        )
+        texts = [item.text for item in questions]
+        return build_cited_prompts(questions, documents, setup, look_up(texts, setup.k, setup.filter))
     if len(documents):
         return build_cited_prompts(questions, documents, setup, make_retriever(setup.retriever, documents, embed))
     return build_plain_prompts(questions, read_stored_examples(examples, questions[0].type if questions else ""), setup)
@@ -140,17 +223,8 @@ def build_plain_prompts(items: Sequence[QaItem], examples: Sequence[QaItem], set
     rows = []
     for item in items:
         prompt = build_item_prompt(item, setup.choice(item.type), examples)
-        limits = {"answer_tokens": prompt.answer_tokens, "response_schema": prompt.response_schema}
-        extras = {"option_order": prompt.option_order, "n_examples": prompt.n_examples}
-        rows.append(
-            {
-                **_identify_item(item, prompt.condition),
-                **_make_messages_column(prompt.messages),
-                **limits,
-                **extras,
-                "prompt_id": prompt.prompt_id,
-            }
-        )
+        columns = {name: getattr(prompt, name) for name in ("answer_tokens", "option_order", "n_examples", "prompt_id")}
+        rows.append({**_identify_item(item, prompt.condition), **_make_messages_column(prompt.messages), **columns})
     table = pa.Table.from_pylist(rows, schema=QA_PROMPTS)
     return PromptTables(table, QA_CONTEXT.empty_table(), QA_RETRIEVAL.empty_table())
 
@@ -174,14 +248,10 @@ def build_cited_prompts(items: Sequence[QaItem], documents: pa.Table, setup: Ask
         if retriever.is_remote:
             chunks = [_Chunk(hit.doc_id, hit.page_content, hit.metadata.get(FILE_FIELD)) for hit in result.sources]
         relevant = _find_relevant_chunks(item, chunks)
-        context += [
-            {**named, **row}
-            for row in _build_context_rows(result, relevant if item.quotes else None, remote=retriever.is_remote)
-        ]
-        scores = (
-            None if retriever.is_remote else compute_retrieval_scores([hit.doc_id for hit in result.sources], relevant, setup.k)
-        )
-        if scores:
+        rows = _build_context_rows(result, relevant if item.quotes else None, remote=retriever.is_remote)
+        context += [{**named, **row} for row in rows]
+        scores = compute_retrieval_scores([hit.doc_id for hit in result.sources], relevant, setup.k)
+        if scores and not retriever.is_remote:
             score_rows.append({**named, **asdict(scores)})
     return PromptTables(
         pa.Table.from_pylist(prompts, schema=QA_PROMPTS),

@@ -6,6 +6,8 @@ from dtef_pipeline.boards.named_boards import Board, comparisons_board
 
 _NEEDS_QA_SCORES = "a score: run `dtef qa run --model MODEL`"
 _BOARD_CONDITION = ("condition", "metric", "measured_by")
+_RANKED = ("rank", "model", "score", "interval", "rank_low", "rank_high")
+_COUNTED = ("n_items", "n_scored", "n_failed", "n_uncited", "coverage", "n_sampled_out", "parse_rate", "score_given_parsed")
 RETRIEVAL_STAGE_TABLE = "qa_retrieval"
 """Computed when it is shown, not by a roll-up."""
 
@@ -13,26 +15,9 @@ RETRIEVAL_STAGE_TABLE = "qa_retrieval"
 def _make_ranked_board(name: str, shows: str, level: str = "", *beside: str, needs: str = _NEEDS_QA_SCORES) -> Board:
     """Make the board of one cut. `level`: the column of the cut within a suite; `beside`: columns that only this cut has."""
     return Board(
-        (
-            *(
-                "suite",
-                *([level] if level else []),
-                *_BOARD_CONDITION,
-                "rank",
-                "model",
-                "score",
-                "interval",
-                "rank_low",
-                "rank_high",
-            ),
-            *beside,
-            *("n_items", "n_scored", "n_failed", "n_uncited", "coverage", "n_sampled_out", "parse_rate", "score_given_parsed"),
-        ),
+        ("suite", *([level] if level else []), *_BOARD_CONDITION, *_RANKED, *beside, *_COUNTED),
         (level or "suite", "rank", "model", "score"),
-        (
-            *("n_sampled_out", "n_failed", "n_scored", "score_given_parsed", "coverage", "measured_by"),
-            *("rank_low", "rank_high"),
-        ),
+        ("n_sampled_out", "n_failed", "n_scored", "score_given_parsed", "coverage", "measured_by", "rank_low", "rank_high"),
         name=name,
         table="qa_board",
         shows=shows,
@@ -44,9 +29,7 @@ def _make_ranked_board(name: str, shows: str, level: str = "", *beside: str, nee
 
 QA_BOARDS = (
     _make_ranked_board(
-        "overall",
-        "each model's mean score in a suite: over items, and over subjects or transcripts (macro)",
-        "",
+        *("overall", "each model's mean score in a suite: over items, and over subjects or transcripts (macro)", ""),
         *("macro_score", "n_parts"),
     ),
     _make_ranked_board("part", "each model's mean score in each part of a suite, such as a subject", "part"),

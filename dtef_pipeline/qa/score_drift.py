@@ -17,8 +17,14 @@ from dtef_pipeline.drift.judge_verdicts import AnchorJudging
 from dtef_pipeline.drift.subject import AnchorSubject, Row, Subject, build_statements
 from dtef_pipeline.identity import digest
 from dtef_pipeline.keys import Keys
-from dtef_pipeline.qa.judging.arbiter import ARBITER_VERSION, Arbiter, judge_snapshot
-from dtef_pipeline.qa.judging.arbitration import Arbitration, iterate_arbitrations, make_verdict_row
+from dtef_pipeline.qa.judging.arbiter import (
+    ARBITER_VERSION,
+    Arbiter,
+    Arbitration,
+    iterate_arbitrations,
+    judge_snapshot,
+    make_verdict_row,
+)
 from dtef_pipeline.qa.judging.judgement_rows import JUDGE_SCORER, JudgedItem, select_judged_items
 from dtef_pipeline.qa.scoring import JUDGED_METRIC
 

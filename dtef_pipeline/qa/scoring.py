@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
+import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from dtef_pipeline.asking.snapshot_order import order_in
+from dtef_pipeline.boards.item_board import encode_columns, select_latest_rows
 from dtef_pipeline.boards.mean_columns import PASSED_METRIC, RIGHT_METRIC
 from dtef_pipeline.judging.code_checks import PASSED_CHECK, UNDECIDED_CHECKS
-from dtef_pipeline.qa.judging.arbiter import ARBITER_VERSION, JUDGE_SNAPSHOT, RATIONALE
-from dtef_pipeline.qa.judging.arbitration import (
+from dtef_pipeline.qa.item_prompts import find_original_letter, find_shown_letter
+from dtef_pipeline.qa.judging.arbiter import (
+    ARBITER_VERSION,
     BLANK_ANSWER,
+    JUDGE_SNAPSHOT,
     NOT_IN_SAMPLE,
+    RATIONALE,
     SKIPPED_BUDGET,
     SKIPPED_SAMPLE,
     compute_arbiter_score,
@@ -32,13 +41,129 @@ from dtef_pipeline.qa.model import (
     ScorerSettings,
     WrittenResponse,
 )
-from dtef_pipeline.qa.option_order import find_original_letter, find_shown_letter
 from dtef_pipeline.qa.program import CODE_SCORER, CODE_VERSION
-from dtef_pipeline.qa.score_rows import Measure
 from dtef_pipeline.qa.scorers import find_lexicon_name, find_scorer
 from dtef_pipeline.qa.socioscope.yes_no import YesNoRationale, add_judged_rationale, is_waiting_for_judge
-from dtef_pipeline.qa.tables import QA_RESPONSE_KEY
+from dtef_pipeline.qa.tables import QA_RESPONSE_KEY, QA_SCORES, RESPONSE_COLUMNS
 from dtef_pipeline.qa.transcripts.citation_reply import CitedReply, read_cited
+
+_FROM_RESPONSES = [*RESPONSE_COLUMNS, "prompt_id", "request_key", "answered_at"]
+_OF_THE_ITEM = ("type", "cluster", "truth_id")
+ANSWERED_CALL = "answered"
+"""Status of a call with a response."""
+_FILTERED = "content_filter"
+
+
+class Measure(NamedTuple):
+    """A metric, its scorer, and how it was measured."""
+
+    scorer: str
+    scorer_version: int
+    metric: str
+    measured_by: str
+    """How the score was measured, such as `exact_choice 1`; scores that differ in it are never averaged together."""
+    lexicon: str | None = None
+
+
+ResponseKey = tuple[str, str, str, int]
+"""Key of one response of a part's snapshot: item, condition, model variant and draw."""
+ScoreOf = Callable[[ResponseKey, WrittenResponse], Sequence[tuple[Measure, ItemScore]]]
+"""Returns the scores of a response, one per metric."""
+_PlacedScore = tuple[int, Measure, ItemScore]
+"""The place of a response in its table, and a score of it."""
+
+
+def score_rows(
+    responses: pa.Table,
+    items: pa.Table,
+    list_scores: ScoreOf,
+    measures: Mapping[str, Sequence[Measure]],
+    left_out: Callable[[ResponseKey, Measure], bool] = lambda key, measure: False,
+) -> pa.Table:
+    """Return one row per response, scorer and metric, in the order of the responses.
+
+    `responses`: rows of `qa_responses`; `items`: rows of `qa_items`, one for each response. `measures`: the measures by item, for calls
+    without a response: they get the status of the call instead of a score, unless `left_out` says that the judge's sample omits them.
+    """
+    results: list[_PlacedScore] = []
+    columns = (responses[name].to_pylist() for name in ("call_status", "response", "finish_reason", "error"))
+    calls = zip(list_response_keys(responses), *columns, strict=True)
+    for place, (key, status, text, reason, error) in enumerate(calls):
+        if (fallback := _score_without_response(status, reason, error)) is None:
+            results += [(place, *scored) for scored in list_scores(key, WrittenResponse(text, reason))]
+        else:
+            scores = ((measure, NOT_IN_SAMPLE if left_out(key, measure) else fallback) for measure in measures[key[0]])
+            results += [(place, *scored) for scored in scores]
+    return _build_score_table(responses, items, results)
+
+
+def _score_without_response(status: str, reason: str | None, error: str | None) -> ItemScore | None:
+    """Return the score of a call that failed or was filtered, or None if there is a response."""
+    if status != ANSWERED_CALL:
+        return ItemScore(status, reason=error)
+    if reason == _FILTERED:
+        return ItemScore("refused", reason="the provider's content filter stopped the response")
+    return None
+
+
+def _build_score_table(responses: pa.Table, items: pa.Table, results: Sequence[_PlacedScore]) -> pa.Table:
+    rows = responses.select(_FROM_RESPONSES).take(pa.array([place for place, _, _ in results], pa.int64()))
+    columns: dict[str, Any] = {name: rows[name] for name in rows.column_names}
+    place = pc.index_in(rows["item_id"], value_set=items["item_id"].combine_chunks())
+    columns |= {name: items[name].take(place) for name in _OF_THE_ITEM}
+    measures, scores = [measure for _, measure, _ in results], [score for _, _, score in results]
+    columns |= {name: [getattr(measure, name) for measure in measures] for name in Measure._fields}
+    columns |= {name: [getattr(score, name) for score in scores] for name in ("status", "value", "score", "read_by", "reason")}
+    details = partial(json.dumps, ensure_ascii=False, sort_keys=True, default=str)
+    columns["flags"] = [list(score.flags) for score in scores]
+    columns["detail"] = [details(score.details) if score.details else None for score in scores]
+    arrays = [
+        column.cast(entry.type) if isinstance(column := columns[entry.name], pa.ChunkedArray) else pa.array(column, entry.type)
+        for entry in QA_SCORES
+    ]
+    return pa.table(arrays, schema=QA_SCORES)
+
+
+_CODED_TEXTS = (
+    *(
+        "suite",
+        "part",
+        "item_id",
+        "condition",
+        "metric",
+        "measured_by",
+        "model",
+        "model_variant",
+        "snapshot",
+        "cluster",
+        "type",
+    ),
+)
+QA_BOARD_COLUMNS = (*_CODED_TEXTS, "draw", "status", "value", "score", "cites_nothing")
+"""Columns of `qa_scores` that boards read, and `cites_nothing`: whether a response has no score because it has no quotations."""
+_BOARD_SERIES = ("suite", "part", "condition", "metric", "measured_by", "model_variant")
+
+
+def load_qa_scores(connection: duckdb.DuckDBPyConnection, columns: Sequence[str] = QA_BOARD_COLUMNS) -> pa.Table:
+    """Return the rows of `qa_scores` in a fixed order; columns with repeated values are dictionaries. `connection` has the table."""
+    text = {name: f"{name}::VARCHAR AS {name}" for name in _CODED_TEXTS}
+    text |= {name: f"coalesce({name}, '')::VARCHAR AS {name}" for name in ("condition", "metric", "measured_by")}
+    expressions = {**text, "cluster": "coalesce(nullif(cluster, ''), item_id)::VARCHAR AS cluster"}
+    expressions["cites_nothing"] = f"coalesce(reason = '{CITES_NOTHING}', false) AS cites_nothing"
+    named = ", ".join(expressions.get(name, name) for name in columns)
+    order = ", ".join((*_BOARD_SERIES, "snapshot", "item_id", "draw"))
+    return encode_columns(connection.sql(f"SELECT {named} FROM qa_scores ORDER BY {order}").to_arrow_table(), _CODED_TEXTS)
+
+
+def load_latest_scores(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+    """Return the rows of one snapshot for each part, condition, metric, `measured_by` and model variant (see `select_latest_rows`), with
+    the columns QA_BOARD_COLUMNS.
+
+    `connection` has `qa_scores`.
+    """
+    order = order_in(connection, "qa_scores")
+    return encode_columns(select_latest_rows(connection, load_qa_scores(connection), _BOARD_SERIES, order), _CODED_TEXTS)
+
 
 VERBATIM_VERSION = 1
 GRADED_METRIC, JUDGED_METRIC, EXISTENCE, EXISTENCE_RELAXED = "score", "judged", "existence", "existence_relaxed"
@@ -47,17 +172,14 @@ or apart from case, marks and white space."""
 EXISTENCE_METRICS = (EXISTENCE, EXISTENCE_RELAXED)
 _METRIC_OF = {"exact_choice": RIGHT_METRIC, "numeric": RIGHT_METRIC}
 
-ResponseKey = tuple[str, str, str, int]
-"""Key of one response of a part's snapshot: item, condition, model variant and draw."""
-
 
 class ScoringItem(NamedTuple):
-    """The data needed to score responses to an item under a condition."""
+    """The data needed to score responses to an item under a condition, as the model saw it."""
 
     scorers: tuple[str, ...]
     reference: str
-    options: tuple[str, ...]
-    order: tuple[int, ...] | None
+    options: tuple[str, ...] = ()
+    order: tuple[int, ...] | None = None
     """Places in the file's order of the options as shown; None: the file's order."""
 
 
@@ -99,8 +221,6 @@ class PartScoring:
     """Keyed by item and condition."""
     registry: Mapping[str, Scorer]
     settings: ScorerSettings = field(default_factory=ScorerSettings)
-    keys: Sequence[ResponseKey] = ()
-    """For each response, by its place."""
     judgements: Mapping[ResponseKey, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     executions: Mapping[ResponseKey, Mapping[str, Any]] = field(default_factory=dict)
     citations: Mapping[ResponseKey, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
@@ -113,9 +233,8 @@ class PartScoring:
     _prepared_scorers: dict[tuple[str, str, str], ScoreResponse | ItemScore] = field(default_factory=dict)
     _results: dict[tuple[str, str, str | None, str | None], list[tuple[Measure, ItemScore]]] = field(default_factory=dict)
 
-    def compute_scores_of(self, place: int, response: WrittenResponse) -> list[tuple[Measure, ItemScore]]:
+    def compute_scores_of(self, key: ResponseKey, response: WrittenResponse) -> list[tuple[Measure, ItemScore]]:
         """Return all scores of a response, one per metric."""
-        key = self.keys[place]
         item, condition = key[:2]
         pairs = [(entry, self._add_rationale(key, score)) for entry, score in self._score_by_formula(item, condition, response)]
         names = self.items[item, condition].scorers
@@ -138,10 +257,10 @@ class PartScoring:
                 by_item[item][""] = _NO_SCORER
         return {item: list(measures.values()) for item, measures in by_item.items()}
 
-    def is_outside_sample(self, place: int, measure: Measure) -> bool:
+    def is_outside_sample(self, key: ResponseKey, measure: Measure) -> bool:
         """Return whether the sample of a measure's judge omits a response."""
         judge = next((record for record in self.judges if record.scorer_text == measure.measured_by), None)
-        rows = judge.select_rows(self.judgements.get(self.keys[place], ())) if judge else ()
+        rows = judge.select_rows(self.judgements.get(key, ())) if judge else ()
         return bool(rows) and all(row["reason"] == SKIPPED_SAMPLE for row in rows)
 
     def _list_measures_of(self, name: str) -> Iterator[Measure]:
@@ -184,9 +303,8 @@ class PartScoring:
         for name in question.scorers:
             if name in self.registry:
                 ready = self._prepare_scorer(item, condition, name)
-                source = (
-                    replace(answer, text=reply.answer_with_reasons) if self.cites and name == YesNoRationale.name else answer
-                )
+                with_reasons = self.cites and name == YesNoRationale.name
+                source = replace(answer, text=reply.answer_with_reasons) if with_reasons else answer
                 score = ready if isinstance(ready, ItemScore) else ready(source)
                 yield self._measure(name), restore_file_letter(add_reply_flags(score, reply), question)
 
@@ -205,10 +323,9 @@ class PartScoring:
     def _prepare_scorer(self, item: str, condition: str, name: str) -> ScoreResponse | ItemScore:
         key = (item, condition, name)
         if key not in self._prepared_scorers:
-            question = self.items[item, condition]
-            reference, options = select_as_shown(question)
+            question, scorer = self.items[item, condition], self.registry[name]
             try:
-                self._prepared_scorers[key] = self.registry[name].prepare_item(reference, options, self.settings)
+                self._prepared_scorers[key] = scorer.prepare_item(question.reference, question.options, self.settings)
             except ItemError as error:
                 self._prepared_scorers[key] = ItemScore("unscorable", reason=str(error))
         return self._prepared_scorers[key]
@@ -243,23 +360,17 @@ def _iterate_judge_scores(
     """Yield one judge's scores of a response: the mean of its evaluators, and each of them."""
     scores = {row["evaluator"]: row["score"] for row in rows}
     reasons = {row["evaluator"]: row["reason"] for row in rows}
-    if (fallback := _score_not_judged(response, reasons)) is not None:
-        yield from ((measure, fallback) for measure in judge.measures())
-        return
     errors = {row["evaluator"]: row["error"] for row in rows}
-    yield (
-        judge.measure(),
-        compute_arbiter_score(scores, reasons, self_judged=any(row["self_judged"] for row in rows), errors=errors),
-    )
-    for name, score in scores.items():
-        yield judge.measure(name), compute_arbiter_score({name: score}, {name: reasons[name]}, errors=errors)
-
-
-def _score_not_judged(response: WrittenResponse, reasons: Mapping[str, str | None]) -> ItemScore | None:
-    """Return the score of a response that no evaluator judged, or None."""
-    if not reasons:
-        return ItemScore("missing", reason="nobody judged it") if (response.text or "").strip() else BLANK_ANSWER
-    return NOT_IN_SAMPLE if all(reason == SKIPPED_SAMPLE for reason in reasons.values()) else None
+    if not rows:
+        fallback = ItemScore("missing", reason="nobody judged it") if (response.text or "").strip() else BLANK_ANSWER
+        yield from ((measure, fallback) for measure in judge.measures())
+    elif all(reason == SKIPPED_SAMPLE for reason in reasons.values()):
+        yield from ((measure, NOT_IN_SAMPLE) for measure in judge.measures())
+    else:
+        self_judged = any(row["self_judged"] for row in rows)
+        yield judge.measure(), compute_arbiter_score(scores, reasons, self_judged=self_judged, errors=errors)
+        for name, score in scores.items():
+            yield judge.measure(name), compute_arbiter_score({name: score}, {name: reasons[name]}, errors=errors)
 
 
 _OF_QUOTATIONS = {
@@ -267,14 +378,6 @@ _OF_QUOTATIONS = {
     "relaxed": Measure(VERBATIM_SCORER, VERBATIM_VERSION, EXISTENCE_RELAXED, f"{VERBATIM_SCORER} {VERBATIM_VERSION}"),
 }
 _NO_SCORER = Measure("none", 0, GRADED_METRIC, "no scorer")
-
-
-def select_as_shown(item: ScoringItem) -> tuple[str, tuple[str, ...]]:
-    """Return the reference and the options as the model saw them."""
-    if item.order is None:
-        return item.reference, item.options
-    options = tuple(item.options[place] for place in item.order)
-    return find_shown_letter(item.reference, item.order), options
 
 
 def add_reply_flags(score: ItemScore, reply: CitedReply) -> ItemScore:
@@ -305,11 +408,12 @@ def load_asked_items(items: pa.Table, prompts: pa.Table) -> dict[tuple[str, str]
     names = ("item_id", "scorers", "reference", "options")
     rows = {item: values for item, *values in zip(*(items[name].to_pylist() for name in names), strict=True)}
     cases = {}
-    for item, condition, order in zip(
-        *(prompts[name].to_pylist() for name in ("item_id", "condition", "option_order")), strict=True
-    ):
-        scorers, reference, options = rows[item]
-        cases[item, condition] = ScoringItem(tuple(scorers), reference, tuple(options), None if order is None else tuple(order))
+    for row in prompts.select(["item_id", "condition", "option_order"]).to_pylist():
+        scorers, reference, options = rows[row["item_id"]]
+        if (order := row["option_order"]) is not None:
+            reference, options = find_shown_letter(reference, order), [options[place] for place in order]
+        places = None if order is None else tuple(order)
+        cases[row["item_id"], row["condition"]] = ScoringItem(tuple(scorers), reference, tuple(options), places)
     return cases
 
 

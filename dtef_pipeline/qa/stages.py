@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dtef_pipeline.asking.calls import CallTable
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.asking.request import Failure, Request
+from dtef_pipeline.asking.request import Failure, Message, Request
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.family.stage import (
     CallPlan,
@@ -24,28 +25,94 @@ from dtef_pipeline.family.stage import (
     make_failure_check,
     make_uniqueness_check,
 )
-from dtef_pipeline.qa.answering import (
-    build_qa_requests,
-    build_qa_response_rows,
-    explain_failed_look_ups,
-    list_unsent_requests,
-    merge_qa_responses,
-    select_condition_prompts,
-)
+from dtef_pipeline.identity import request_keys
+from dtef_pipeline.qa.item_prompts import stop_sequences
 from dtef_pipeline.qa.judging.judgement_rows import build_citation_rows, load_shown_sources
-from dtef_pipeline.qa.score_rows import score_rows
 from dtef_pipeline.qa.scoring import (
     PartScoring,
     group_by_response,
     list_judges,
     list_levels,
-    list_response_keys,
     load_asked_items,
+    score_rows,
     select_formulas,
 )
 from dtef_pipeline.qa.settings import QA_STAGE_SETTINGS, QaSettings
 from dtef_pipeline.qa.tables import QA_CITATIONS, QA_RESPONSE_KEY, QA_RESPONSES
-from dtef_pipeline.qa.transcripts.remote import REMOTE
+from dtef_pipeline.qa.transcripts.retriever import REMOTE
+
+_QA_PROMPT_KEYS = ("suite", "part", "item_id", "condition", "prompt_id")
+QA_CALLS = CallTable(QA_RESPONSES, _QA_PROMPT_KEYS, ("item_id", "condition"), lambda options, reading: ())
+"""The stage `qa_responses`, which reads `qa_prompts`."""
+
+
+def build_qa_requests(prompts: pa.Table, model: ModelSpec, draws: int, snapshot: str) -> list[Request]:
+    """Return one request per (prompt, draw); items with the same prompt share its requests.
+
+    `prompts`: rows of `qa_prompts`; those without messages, whose look-up failed, make no request. Raises ConfigError if a prompt's id does
+    not match its messages, because its response would be stored under a key that is never looked up.
+    """
+    prompts = prompts.filter(pc.greater(pc.list_value_length(prompts["messages"]), 0))
+    columns = ["prompt_id", "messages", "response_schema", "answer_tokens", "n_examples"]
+    distinct = {row["prompt_id"]: row for row in prompts.select(columns).to_pylist()}
+    requests = []
+    for (prompt, row), draw in product(distinct.items(), range(draws)):
+        turns = [Message(message["role"], message["text"]) for message in row["messages"]]
+        options: dict[str, Any] = {name: row[name] for name in ("response_schema", "answer_tokens")}
+        stop = stop_sequences(row["n_examples"] or 0, len(turns))
+        request = Request.build_request(turns, model, draw, snapshot, **options, stop=stop)
+        if request.prompt_id != prompt:
+            raise ConfigError(f"prompt {prompt}: its messages do not match its id. Make the prompts of the part again")
+        requests.append(request)
+    return requests
+
+
+def explain_failed_look_ups(prompts: pa.Table, context: pa.Table) -> dict[str, str]:
+    """Return the reason of each failed look-up by prompt id, including prompts that use earlier results. `context`: rows of `qa_context` of
+    the part."""
+    failed = context.filter(pc.is_valid(context["problem"])).to_pylist()
+    problems = {(row["item_id"], row["condition"]): row["problem"] for row in failed}
+    reasons = {}
+    for row in prompts.select(["item_id", "condition", "prompt_id", "messages"]).to_pylist():
+        place = row["item_id"], row["condition"]
+        if not row["messages"] or place in problems:
+            reasons[row["prompt_id"]] = problems.get(place, "the reason is not known")
+    return reasons
+
+
+def list_unsent_requests(
+    look_ups: Mapping[str, str], models: Sequence[ModelSpec], draws: int, snapshot: str
+) -> dict[str, Failure]:
+    """Return by request key the failures of prompts that are not sent and have no stored response. `look_ups`: see
+    `explain_failed_look_ups`."""
+    failures = {}
+    for model, draw in product(models, range(draws)):
+        for key, reason in zip(request_keys(look_ups, model.variant, draw, snapshot), look_ups.values(), strict=True):
+            failures[key] = Failure(key, f"was not sent, because the look-up of its sources failed: {reason}", 0)
+    return failures
+
+
+def build_qa_response_rows(
+    prompts: pa.Table,
+    models: Sequence[ModelSpec],
+    draws: int,
+    snapshot: str,
+    responses: pa.Table,
+    failures: Mapping[str, Failure],
+) -> pa.Table:
+    """Return the rows of `qa_responses` for these prompts and models. `responses` (a superset is allowed) and failures are keyed by request
+    key."""
+    tables = [QA_CALLS.build_answered_rows(prompts, model, draws, snapshot, responses, failures) for model in models]
+    return pa.concat_tables([QA_RESPONSES.empty_table(), *tables])
+
+
+def select_condition_prompts(prompts: pa.Table, condition: str, limit: int | None) -> pa.Table:
+    """Return the prompts of one condition, at most `limit` of them: evenly spread over the part and the same in every run."""
+    rows = prompts.filter(pc.equal(prompts["condition"], condition))
+    if limit is None or limit >= len(rows):
+        return rows
+    return rows.take([index * len(rows) // limit for index in range(limit)])
+
 
 READABLE_RESPONSES = 0.9
 """The check warns if a smaller share of a model's responses is readable."""
@@ -73,52 +140,34 @@ def plan_responses(inputs: Inputs, settings: QaSettings) -> CallPlan:
             f"{inputs.key}: no prompts of condition {condition!r}; existing conditions: {conditions}. Run `qa_prompts` with the same "
             "settings first"
         )
-    not_looked_up: Mapping[str, str] = {}
+    failed_look_ups: Mapping[str, str] = {}
     if settings.retriever == REMOTE:
-        not_looked_up = explain_failed_look_ups(prompts, inputs.rows("qa_context", ["item_id", "condition", "problem"]))
-    if not_looked_up:
-        inputs.describe(n_failed_look_ups=len(not_looked_up))
-    count = (len(prompts) - len(not_looked_up)) * settings.draws
-    part = _PartRequests(inputs, settings, specs, every, prompts, not_looked_up)
-    expected = {spec.name: count for spec in specs}
-    return CallPlan(specs, expected, count * len(specs), part.requests, part.keys, part.rows, part.merge_with_stored)
+        failed_look_ups = explain_failed_look_ups(prompts, inputs.rows("qa_context", ["item_id", "condition", "problem"]))
+    if failed_look_ups:
+        inputs.describe(n_failed_look_ups=len(failed_look_ups))
+    draws, snapshot = settings.draws, settings.snapshot
+    # Prompts with a failed look-up are not sent, but their stored responses count.
+    make_requests = cache(lambda: [request for spec in specs for request in build_qa_requests(prompts, spec, draws, snapshot)])
 
+    def rows(responses: pa.Table, failures: Mapping[str, Failure]) -> Tables:
+        unsent = list_unsent_requests(failed_look_ups, specs, draws, snapshot)
+        return {"qa_responses": build_qa_response_rows(prompts, specs, draws, snapshot, responses, {**failures, **unsent})}
 
-@dataclass(frozen=True)
-class _PartRequests:
-    """The requests of one part."""
-
-    inputs: Inputs
-    settings: QaSettings
-    specs: Sequence[ModelSpec]
-    all_prompts: pa.Table
-    prompts: pa.Table
-    """The prompts of this run, including those with a failed look-up: these are not sent, and only stored responses count."""
-    failed_look_ups: Mapping[str, str]
-    """Reason of each failed look-up by prompt id."""
-
-    @cached_property
-    def _all_requests(self) -> list[Request]:
-        draws, snapshot = self.settings.draws, self.settings.snapshot
-        return [request for spec in self.specs for request in build_qa_requests(self.prompts, spec, draws, snapshot)]
-
-    def requests(self) -> list[Request]:
-        return [request for request in self._all_requests if request.prompt_id not in self.failed_look_ups]
-
-    def keys(self) -> list[str]:
-        return [request.key for request in self._all_requests]
-
-    def rows(self, responses: pa.Table, failures: Mapping[str, Failure]) -> Tables:
-        draws, snapshot = self.settings.draws, self.settings.snapshot
-        skips = list_unsent_requests(self.failed_look_ups, self.specs, draws, snapshot)
-        table = build_qa_response_rows(self.prompts, self.specs, draws, snapshot, responses, {**failures, **skips})
-        return {"qa_responses": table}
-
-    def merge_with_stored(self, new: Tables) -> Tables:
-        """Return the new rows and the stored rows of other models and conditions."""
-        earlier = self.inputs.earlier("qa_responses")
+    def merge_with_stored(new: Tables) -> Tables:
+        earlier = inputs.earlier("qa_responses")
         before = QA_RESPONSES.empty_table() if earlier is None else earlier
-        return {"qa_responses": merge_qa_responses(before, new["qa_responses"], self.all_prompts)}
+        return {"qa_responses": QA_CALLS.merge_rows(before, new["qa_responses"], every)}
+
+    count = (len(prompts) - len(failed_look_ups)) * draws
+    return CallPlan(
+        specs,
+        {spec.name: count for spec in specs},
+        count * len(specs),
+        lambda: [request for request in make_requests() if request.prompt_id not in failed_look_ups],
+        lambda: [request.key for request in make_requests()],
+        rows,
+        merge_with_stored,
+    )
 
 
 QA_RESPONSES_STAGE = Stage(
@@ -157,7 +206,6 @@ def score_part(inputs: Inputs, settings: QaSettings) -> Tables:
         questions,
         select_formulas(questions.values()),
         settings.scoring,
-        list_response_keys(responses),
         group_by_response(judgements),
         {name: rows[0] for name, rows in group_by_response(executions).items()},
         group_by_response(citations),

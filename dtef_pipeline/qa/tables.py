@@ -51,6 +51,7 @@ OF_ONE_PROMPT = (*OF_ONE_PART, QA_ITEM_ID, QA_CONDITION)
 """The key columns of an item in a condition."""
 OF_ONE_RESPONSE = (*OF_ONE_PROMPT, *MODEL_FIELDS, *SAMPLE_FIELDS, SNAPSHOT_FIELD)
 """The key columns of a response."""
+RESPONSE_COLUMNS = [column.name for column in OF_ONE_RESPONSE]
 _QA_USAGE_FIELDS = (
     field("prompt_tokens", pa.int64(), "Tokens of prompts, of all calls of the row"),
     field("completion_tokens", pa.int64(), "Tokens of responses, of all calls of the row"),
@@ -294,40 +295,34 @@ MEASURED_BY_FIELD = QA_SCORES.field("measured_by")
 OF_ONE_BOARD = ("suite", "condition", "metric", "measured_by")
 """Key of a board: rows that differ in any of these are never averaged together."""
 _SUITE_FIELD, _PART_FIELD = OF_ONE_PART
-_BOARD_FIELDS = (_SUITE_FIELD, QA_CONDITION, METRIC_FIELD, MEASURED_BY_FIELD)
 _OF_CLUSTERS = tuple(MEAN_FIELDS[name] for name in ("macro_score", "macro_low", "macro_high"))
-_COUNTED_RESPONSES = (
-    *(MEAN_FIELDS[name] for name in ("n_items", "n_clusters", "n_total", "n_scored", "n_skipped", "n_failed")),
-    field(
-        "n_uncited", pa.int64(), "Responses without a citation, which have no score; null: the metric is not about quotations"
-    ),
-)
-_COVERAGE_FIELDS = (
-    field(
-        "coverage",
-        pa.float64(),
-        "Share of the board's items (without n_sampled_out) that the model has a score for, 0-1; null: all are left out",
-    ),
-    field(
-        "n_sampled_out",
-        pa.int64(),
-        "Items outside the random sample of judged responses (sample_rate): neither scored nor missing",
-    ),
-    *(MEAN_FIELDS[name] for name in ("parse_rate", "score_given_parsed")),
-)
 
 QA_BOARD = pa.schema(
     [
         CUT_FIELD,
         _SUITE_FIELD,
         _PART_FIELD,
-        QA_CLUSTER,
-        *_BOARD_FIELDS[1:],
+        *(QA_CLUSTER, QA_CONDITION, METRIC_FIELD, MEASURED_BY_FIELD),
         *RANK_COLUMNS,
         *_OF_CLUSTERS,
         field("n_parts", pa.int64(), "Parts of the suite with a scored response"),
-        *_COUNTED_RESPONSES,
-        *_COVERAGE_FIELDS,
+        *(MEAN_FIELDS[name] for name in ("n_items", "n_clusters", "n_total", "n_scored", "n_skipped", "n_failed")),
+        field(
+            "n_uncited",
+            pa.int64(),
+            "Responses without a citation, which have no score; null: the metric is not about quotations",
+        ),
+        field(
+            "coverage",
+            pa.float64(),
+            "Share of the board's items (without n_sampled_out) that the model has a score for, 0-1; null: all are left out",
+        ),
+        field(
+            "n_sampled_out",
+            pa.int64(),
+            "Items outside the random sample of judged responses (sample_rate): neither scored nor missing",
+        ),
+        *(MEAN_FIELDS[name] for name in ("parse_rate", "score_given_parsed")),
         field("exposure", pa.string(), "Whether the answers may be in the training data; empty: unknown"),
         SNAPSHOTS_FIELD,
         BOARD_NOTE_FIELD,
@@ -364,15 +359,9 @@ QA_VALIDITY = pa.schema(
 )  # fmt: skip
 """One row per suite, condition, model variant, check, metric and `measured_by`."""
 
-QA_BOARDS = {
-    "qa_board": QA_BOARD,
-    "qa_pass_at_k": QA_PASS_AT_K,
-}
+QA_BOARDS = {"qa_board": QA_BOARD, "qa_pass_at_k": QA_PASS_AT_K}
 """The tables that the roll-up `qa_board` writes, by name."""
-QA_ROLLED_UP = {
-    **QA_BOARDS,
-    "qa_validity": QA_VALIDITY,
-}
+QA_ROLLED_UP = {**QA_BOARDS, "qa_validity": QA_VALIDITY}
 """The tables over all parts, by name."""
 
 

@@ -17,12 +17,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from dtef_pipeline.report.row_reader import (
-    count_cost_decimals,
-    count_decimals,
-    format_decimals,
-    format_p_value,
-)
+from dtef_pipeline.report.row_reader import count_cost_decimals, count_decimals, format_decimals, format_p_value
 from dtef_pipeline.text.json_values import simplify_value
 
 MAX_COLUMNS = 8

@@ -24,7 +24,7 @@ from dtef_pipeline.site.paths import (
     board_page,
     build_model_address,
 )
-from dtef_pipeline.text.natural_order import natural_order
+from dtef_pipeline.text.name_matching import natural_order
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
-"""Known names: those that match patterns, and the error about a pattern that matches none."""
+"""Known names: those that match patterns, the error about a pattern that matches none, and their natural order."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
@@ -49,3 +50,13 @@ def filter_by_patterns(names: Sequence[str], patterns: Sequence[str], given_as: 
         if not any(fnmatchcase(name, pattern) for name in names):
             raise ConfigError(f"{given_as} {pattern.removeprefix('*/')!r} matches none; known: {list_nearest(pattern, names)}")
     return [name for name in names if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)]
+
+
+_RUN_OF_DIGITS = re.compile("([0-9]+)")
+
+
+def natural_order(name: str) -> tuple[list[tuple[str, int]], str]:
+    """Return the sort key of a name: letters without case, numbers by value. Names that differ only in case have a fixed order."""
+    parts = _RUN_OF_DIGITS.split(name.casefold())
+    words, numbers = parts[::2], [*map(int, (digits[-18:] for digits in parts[1::2])), 0]
+    return list(zip(words, numbers, strict=True)), name

@@ -14,7 +14,7 @@ from dtef_pipeline.asking.models import Budget, ModelSpec
 from dtef_pipeline.asking.request import CANDIDATE, EMBEDDER, Request
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.errors import UnpricedModels
-from dtef_pipeline.text.unknown_cost import describe_unknown_cost
+from dtef_pipeline.text.amounts import describe_unknown_cost
 from resources.gateway.prices import Bill, Price, is_cost_stated
 
 # Tokenizers differ, so the reserved tokens include a margin on the estimated prompt and some for each message's markup.

@@ -25,8 +25,8 @@ from rich.progress import (
 )
 from rich.table import Column
 
+from dtef_pipeline.text.amounts import format_short_costs
 from dtef_pipeline.text.number_words import format_count
-from dtef_pipeline.text.unknown_cost import format_short_costs
 
 
 @dataclass(frozen=True, slots=True)

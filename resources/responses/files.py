@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from dtef_pipeline.asking.request import CANDIDATE, ROLES, Hash, Response
 from dtef_pipeline.errors import ConfigError, StoreError
 from dtef_pipeline.identity import request_key
-from dtef_pipeline.text.strict_json import JsonFault, parse_json
+from dtef_pipeline.text.json_values import JsonFault, parse_json
 from resources.file_systems import open_whole_file
 from resources.responses.database import RESPONSE_COLUMNS
 from resources.responses.store import PAGE, RESPONSES, ResponseStore

@@ -31,8 +31,8 @@ from dtef_pipeline.preference.vote_records import (
     vote_of,
 )
 from dtef_pipeline.preference.votes import Ballot
+from dtef_pipeline.text.json_values import JsonFault, parse_json
 from dtef_pipeline.text.number_words import list_first_names
-from dtef_pipeline.text.strict_json import JsonFault, parse_json
 from resources.file_systems import open_whole_file
 from resources.responses.database import ResponseDatabase
 from resources.votes import vote_tables as tables

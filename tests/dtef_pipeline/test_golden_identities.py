@@ -25,12 +25,10 @@ from dtef_pipeline.identity import (
     request_key,
     request_keys,
 )
-from dtef_pipeline.qa.answering import QA_CALLS, build_qa_requests
-from dtef_pipeline.qa.item_files.item_rows import truth_id
-from dtef_pipeline.qa.judging.arbiter import Arbiter, judge_snapshot
-from dtef_pipeline.qa.judging.arbitration import iterate_arbitrations
+from dtef_pipeline.qa.judging.arbiter import Arbiter, iterate_arbitrations, judge_snapshot
 from dtef_pipeline.qa.model import QaItem
-from dtef_pipeline.qa.prompt_rows import AskSettings, build_cited_prompts, build_plain_prompts
+from dtef_pipeline.qa.prompt_rows import AskSettings, build_cited_prompts, build_plain_prompts, truth_id
+from dtef_pipeline.qa.stages import QA_CALLS, build_qa_requests
 from dtef_pipeline.qa.tables import QA_SPACE
 from dtef_pipeline.qa.transcripts.retriever import make_retriever
 from dtef_pipeline.statistics.seed import SEED

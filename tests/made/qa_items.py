@@ -11,11 +11,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from dtef_pipeline.qa.item_files.item_log import LoadedItems
-from dtef_pipeline.qa.item_files.item_rows import build_item_tables
 from dtef_pipeline.qa.model import QaItem, Quote
+from dtef_pipeline.qa.prompt_rows import build_item_tables
 from dtef_pipeline.qa.tables import QA_RESPONSES
 from dtef_pipeline.qa.transcripts.chunks import build_documents_table, split_into_chunks
-from dtef_pipeline.qa.transcripts.metadata import SpokenTurn, Transcript
+from dtef_pipeline.qa.transcripts.corpus import SpokenTurn, Transcript
 from tests.fake_llm_server import Call
 
 _BIRDS = ("Tern", "Gannet", "Gull", "None")
@@ -47,10 +47,10 @@ _LONG_ANSWER = " ".join(f"On day {day} the sea was grey and the boat stayed in."
 LIGHTHOUSE = Transcript(
     "light.csv",
     (
-        SpokenTurn(0, "Who lived out there?", "Interviewer", "interviewer"),
-        SpokenTurn(1, "Ada kept it, summer and winter. The light, I mean.", "Ines", "interviewee"),
-        SpokenTurn(2, _LONG_ANSWER, "Ines", "interviewee"),
-        SpokenTurn(3, "Bo mended “the nets”.", "Ines", "interviewee"),
+        SpokenTurn(0, "Who lived out there?", "Interviewer"),
+        SpokenTurn(1, "Ada kept it, summer and winter. The light, I mean.", "Ines"),
+        SpokenTurn(2, _LONG_ANSWER, "Ines"),
+        SpokenTurn(3, "Bo mended “the nets”.", "Ines"),
     ),
     {"NAME": "Ines Holm", "PROJECT": "DEMO", "YEAR": 2020, "FILE": "light.csv"},
 )

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import stamina
 
-from dtef_pipeline.qa.transcripts.remote import RemoteRetriever
+from dtef_pipeline.qa.transcripts.retriever import RemoteRetriever
 from resources.json_posts import ATTEMPTS, SECRET_LEFT_OUT, JsonEndpoint, JsonReply
 from tests.json_server import Behaviour, answers, serving
 

@@ -26,9 +26,8 @@ from dtef_pipeline.api.problems import Problem, answer_error, handle_problem
 from dtef_pipeline.api.services import Services, get_services
 from dtef_pipeline.api.tokens import LOGGED_IN_S, TokenRole
 from dtef_pipeline.errors import DtefError
+from dtef_pipeline.text.amounts import describe_unknown_cost, format_span
 from dtef_pipeline.text.number_words import format_count
-from dtef_pipeline.text.spans import format_span
-from dtef_pipeline.text.unknown_cost import describe_unknown_cost
 from dtef_pipeline.text.well_formed import replace_surrogates
 
 LONGEST_BRIEF = 240

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from dtef_pipeline.asking.models import Models
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.text.amounts import describe_shortfall
 from dtef_pipeline.text.number_words import format_count
-from dtef_pipeline.text.shortfall import describe_shortfall
 from resources.evaluations.evaluation_store import Evaluation, EvaluationRun
 from resources.evaluations.run_manifests import config_hash
 from resources.model_catalog import load_known_models

@@ -9,11 +9,11 @@ from typing import Any
 
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.code_checks import PASSED_CHECK, UNDECIDED_CHECKS, CheckResult, SandboxTask
-from dtef_pipeline.qa.item_files.gsm8k import load_humaneval
+from dtef_pipeline.qa.item_files.benchmarks import load_humaneval
 from dtef_pipeline.qa.judging.judgement_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.model import OK_STATUS, ItemScore, ScoreResponse, WrittenResponse
 from dtef_pipeline.qa.program import CODE_SCORER, build_helpers, build_program
-from dtef_pipeline.qa.score_lines import MakeScoreWritten
+from dtef_pipeline.qa.scorers import MakeScoreWritten
 from dtef_pipeline.qa.transcripts.citation_reply import read_cited
 from dtef_pipeline.qa.transcripts.quotations import check_citations, compute_existence_rate
 from dtef_pipeline.text.name_matching import list_nearest

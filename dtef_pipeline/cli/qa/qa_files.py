@@ -18,9 +18,9 @@ from dtef_pipeline.cli.warehouse_access import list_stored_keys
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.qa.item_files.item_log import ANSWERS_CODE, ERROR_LEVEL, ItemFinding
-from dtef_pipeline.qa.item_files.item_rows import truth_id
 from dtef_pipeline.qa.item_files.socioscope import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_files.suite_files import AddedFiles, read_added
+from dtef_pipeline.qa.prompt_rows import truth_id
 from dtef_pipeline.qa.suites import Suites, SuiteSpec
 from dtef_pipeline.qa.tables import QA_RESPONSE_KEY, QA_SPACE, QA_TABLES
 from dtef_pipeline.text.number_words import format_count

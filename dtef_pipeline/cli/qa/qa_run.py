@@ -26,7 +26,7 @@ from dtef_pipeline.qa.judging.judgement_rows import JUDGED_ITEM_COLUMNS, count_j
 from dtef_pipeline.qa.prompt_rows import AskSettings, filter_faults
 from dtef_pipeline.qa.settings import choose_parts
 from dtef_pipeline.qa.tables import QA_SPACE
-from dtef_pipeline.qa.transcripts.remote import REMOTE
+from dtef_pipeline.qa.transcripts.retriever import REMOTE
 from dtef_pipeline.text.number_words import format_count, list_first_names
 from resources.warehouse import Warehouse
 

@@ -12,14 +12,14 @@ from dtef_pipeline.cli.qa.qa_files import read_files
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.model import ScorerSettings
-from dtef_pipeline.qa.socioscope.lexicon import make_lexicon_fingerprint
 from dtef_pipeline.qa.socioscope.socioscope_results import (
     MeanOfScores,
     SocioscopeResults,
     TranscriptAverages,
     score_given_answers,
 )
-from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
+from dtef_pipeline.qa.socioscope.words import make_lexicon_fingerprint
+from dtef_pipeline.qa.transcripts.corpus import load_corpus
 from dtef_pipeline.site.charts import render_svg
 from dtef_pipeline.site.content import Chart
 from dtef_pipeline.text.number_words import format_count

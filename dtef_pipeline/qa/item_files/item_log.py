@@ -39,12 +39,16 @@ class ItemFinding:
     part: str | None = None
     """Part with the finding; None: all parts of the file or folder."""
 
+    @property
+    def problem(self) -> str:
+        """The item, what is wrong, and the value found."""
+        named = f"{self.item_id}: {self.text}" if self.item_id else self.text
+        return named if self.found is None else f"{named}; got {self.found}"
+
     def __str__(self) -> str:
         """Return `file:line: item: text; got ...; allowed: ...`"""
         place = self.file if self.line is None else f"{self.file}:{self.line}"
-        named = f"{place}: {self.item_id}: {self.text}" if self.item_id else f"{place}: {self.text}"
-        got = "" if self.found is None else f"; got {self.found}"
-        return f"{named}{got}" + (f"; allowed: {self.allowed}" if self.allowed else "")
+        return f"{place}: {self.problem}" + (f"; allowed: {self.allowed}" if self.allowed else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,37 +121,27 @@ class ItemLog:
 
     def log_error(self, fault: RowFault, file: Path, line: int | None = None, item_id: str | None = None) -> None:
         """Log a row that is left out."""
+        finding = self._make_finding(ERROR_LEVEL, fault, file, line, item_id)
         if self.strict:
-            text = f"{item_id}: {fault.text}" if item_id else fault.text
-            value = None if fault.found is None else _Shortened(fault.found)
-            raise ItemError(text, where=str(file), line=line, arrived=value, allowed=fault.allowed)
-        self._add(ERROR_LEVEL, fault, file, line, item_id)
+            raise ItemError(finding.problem, where=finding.file, line=line, allowed=fault.allowed)
+        self._add(finding)
 
     def log_warning(self, fault: RowFault, file: Path, line: int | None = None, item_id: str | None = None) -> None:
         """Log a warning on a row that is kept."""
-        self._add(WARNING_LEVEL, fault, file, line, item_id)
+        self._add(self._make_finding(WARNING_LEVEL, fault, file, line, item_id))
 
-    def _add(self, level: str, fault: RowFault, file: Path, line: int | None, item_id: str | None) -> None:
-        if len(self._findings) >= MAX_FINDINGS:
+    def _make_finding(self, level: str, fault: RowFault, file: Path, line: int | None, item_id: str | None) -> ItemFinding:
+        value = None if fault.found is None else _format_shortened(fault.found)
+        return ItemFinding(level, fault.code, str(file), line, item_id, value, fault.allowed, fault.text, self.part)
+
+    def _add(self, finding: ItemFinding) -> None:
+        if len(self._findings) < MAX_FINDINGS:
+            self._findings.append(finding)
+        else:
             self.n_unlisted += 1
-            return
-        value = None if fault.found is None else format_shortened(fault.found)
-        self._findings.append(
-            ItemFinding(level, fault.code, str(file), line, item_id, value, fault.allowed, fault.text, self.part)
-        )
 
 
-class _Shortened:
-    """A value whose representation in a message is short."""
-
-    def __init__(self, value: object) -> None:
-        self._value = value
-
-    def __repr__(self) -> str:
-        return format_shortened(self._value)
-
-
-def format_shortened(value: object) -> str:
+def _format_shortened(value: object) -> str:
     """Format a value for messages: at most 80 characters, with control characters escaped."""
     if isinstance(value, str) and len(value) > _MAX_VALUE_LENGTH:
         return f"{value[:_MAX_VALUE_LENGTH]!r}..."

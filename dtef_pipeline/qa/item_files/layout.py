@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from dtef_pipeline.identity import normalize_text
-from dtef_pipeline.qa.item_files.item_log import ItemLog, RowFault
-from dtef_pipeline.qa.item_files.rows import DuplicateKeys, SourceRow, has_invalid_text, read_rows
-from dtef_pipeline.qa.item_files.splits import is_later_shard
+from dtef_pipeline.qa.item_files.item_log import ItemLog, LoadedItems, RowFault
+from dtef_pipeline.qa.item_files.rows import (
+    ONE_PART,
+    DuplicateKeys,
+    SourceRow,
+    find_split_files,
+    has_invalid_text,
+    is_later_shard,
+    read_rows,
+)
 from dtef_pipeline.qa.model import ItemError, QaItem
 
 ITEM_LETTERS = "ABCDEFGHIJ"
 """Letters of the options in prompts and references, in order."""
 FEWEST_OPTIONS, MAX_OPTIONS = 2, len(ITEM_LETTERS)
-REPEATED_TEXT = "repeated"
-"""Code of findings on items with the same question and options as an earlier one."""
 EQUAL_OPTIONS, EMPTY_OPTION = "equal_options", "empty_option"
 """Flags of items: two options are equal apart from white space and case; an option has no text."""
 _FLAG_TEXTS = {EQUAL_OPTIONS: "two options are equal", EMPTY_OPTION: "an option has no text"}
@@ -24,38 +30,63 @@ _NUMBER_KEYS = ("id", "index", "question_id")
 _LONGEST_PART_NAME = 100
 
 
-class ItemLayout(Protocol):
+@dataclass(frozen=True, slots=True)
+class ItemLayout:
     """The conversion of one file's rows to items. All methods raise RowFault for an unusable row."""
+
+    file: Path
+    suite: str
+    split_prefix: str = ""
+    """Prefix of the row number in the ids of examples; empty: the rows are items."""
 
     def part(self, row: SourceRow | None) -> str | None:
         """Return the part of a row, or without a row the part of the whole file; None: the file has several parts."""
+        return ONE_PART
 
     def item_id(self, row: SourceRow) -> str:
         """Return the id of the row's item, before the row is checked."""
+        raise NotImplementedError
 
     def item(self, row: SourceRow, item_id: str) -> QaItem:
         """Return the item of the row."""
+        raise NotImplementedError
+
+    def make_item(self, row: SourceRow, item_id: str, **fields: Any) -> QaItem:
+        """Return an item of the row with these fields; unless they say otherwise, it is of the one part, and a cluster by itself."""
+        placed = {"part": ONE_PART, "cluster": item_id, **fields}
+        return QaItem(item_id=item_id, suite=self.suite, source_line=row.line, **placed)
 
 
-def iterate_items_of_files(
-    files: Iterable[Path], find_layout: Callable[[Path], ItemLayout], log: ItemLog, item_ids: set[str], *, warn: bool = True
-) -> Iterator[QaItem]:
+def load_layout(
+    path: Path, layout: type[ItemLayout], suite: str, prefix: str, *, strict: bool, examples: Sequence[str] = ()
+) -> LoadedItems:
+    """Load the items of a file or folder, and as examples those of the first of these splits that exists.
+
+    `prefix`: of the row numbers of examples. Raises ItemError for a path that does not exist, and with `strict` for the first unusable row.
+    """
+    log, item_ids = ItemLog(strict), set[str]()
+    files = find_split_files(require_path(path), log, examples=examples)
+    items = tuple(_iterate_items_of_files([layout(file, suite) for file in files.items], log, item_ids))
+    shots = tuple(_iterate_items_of_files([layout(file, suite, prefix) for file in files.examples], log, item_ids))
+    return LoadedItems(items, log.findings, shots)
+
+
+def _iterate_items_of_files(layouts: Iterable[ItemLayout], log: ItemLog, item_ids: set[str]) -> Iterator[QaItem]:
     """Yield the items of files, one file after the other; unusable rows are logged. Row numbers continue over the shards of a table.
 
-    `item_ids`: ids used so far; new ones are added to it. `warn`: whether warnings on kept items are logged.
+    `item_ids`: ids used so far; new ones are added to it.
     """
     before, n_items = None, 0
-    for file in files:
-        first = n_items if before and is_later_shard(file, before) else 0
-        n_items = yield from _iterate_items_of_file(file, find_layout(file), log, item_ids, first, warn=warn)
-        before = file
+    for layout in layouts:
+        first = n_items if before and is_later_shard(layout.file, before) else 0
+        n_items = yield from _iterate_items_of_file(layout, log, item_ids, first)
+        before = layout.file
 
 
-def _iterate_items_of_file(
-    path: Path, layout: ItemLayout, log: ItemLog, item_ids: set[str], first: int, *, warn: bool
-) -> Generator[QaItem, None, int]:
+def _iterate_items_of_file(layout: ItemLayout, log: ItemLog, item_ids: set[str], first: int) -> Generator[QaItem, None, int]:
     """Yield the items of a file whose first row has this number; returns the number after that of its last row."""
-    part = log.part = layout.part(None)
+    path, part = layout.file, layout.part(None)
+    log.part = part
     questions: dict[tuple[str, ...], QaItem] = {}
     behind = first
     for source_row in read_rows(path, log):
@@ -69,7 +100,7 @@ def _iterate_items_of_file(
         except RowFault as fault:
             log.log_error(fault, path, row.line, item_id)
         else:
-            if warn:
+            if not layout.split_prefix:
                 warn_of_flags(item, path, log)
                 _warn_of_repeat(item, questions, path, log)
             yield item
@@ -88,12 +119,8 @@ def warn_of_flags(item: QaItem, path: Path, log: ItemLog) -> None:
     """Log the flags of an item's options."""
     for flag in item.flags:
         if flag in _FLAG_TEXTS:
-            log.log_warning(
-                RowFault(flag, _FLAG_TEXTS[flag], found=_find_repeated_option(item.options)),
-                path,
-                item.source_line,
-                item.item_id,
-            )
+            fault = RowFault(flag, _FLAG_TEXTS[flag], found=_find_repeated_option(item.options))
+            log.log_warning(fault, path, item.source_line, item.item_id)
 
 
 def _warn_of_repeat(item: QaItem, questions: dict[tuple[str, ...], QaItem], path: Path, log: ItemLog) -> None:
@@ -101,10 +128,8 @@ def _warn_of_repeat(item: QaItem, questions: dict[tuple[str, ...], QaItem], path
     first = questions.setdefault((normalize_text(item.text), *map(normalize_text, item.options)), item)
     if first is not item:
         place = first.item_id if first.source_line is None else f"{first.item_id} in line {first.source_line}"
-        fault = RowFault(
-            REPEATED_TEXT, "an earlier row has the same question and options; both are kept, and count twice", found=place
-        )
-        log.log_warning(fault, path, item.source_line, item.item_id)
+        text = "an earlier row has the same question and options; both are kept, and count twice"
+        log.log_warning(RowFault("repeated", text, found=place), path, item.source_line, item.item_id)
 
 
 def _find_repeated_option(options: Sequence[str]) -> str:
@@ -150,8 +175,9 @@ def require_readable(text: str, name: str) -> str:
     return text
 
 
-def number_row(row: SourceRow, values: Mapping[str, Any]) -> str:
+def number_row(row: SourceRow) -> str:
     """Return the row's identifier within its file or part: its `id`, `index` or `question_id`, else its place, from 0."""
+    values = row.values if isinstance(row.values, dict) else {}
     name = next((name for name in _NUMBER_KEYS if values.get(name) is not None), None)
     if name is None:
         return str(row.number)
@@ -200,9 +226,5 @@ def read_option_letter(answer: object, options: int, *, digits_count: bool = Fal
             answer = int(text)
     if isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < options:
         return letters[answer]
-    raise RowFault(
-        "letter",
-        "the answer is not one of the options",
-        found=answer,
-        allowed=f"{letters[0]}-{letters[-1]}, or 0-{options - 1}",
-    )
+    form = f"{letters[0]}-{letters[-1]}, or 0-{options - 1}"
+    raise RowFault("letter", "the answer is not one of the options", found=answer, allowed=form)

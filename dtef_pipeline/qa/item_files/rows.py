@@ -1,4 +1,7 @@
-"""Rows of files in bounded memory: lines of JSON (also gzipped), CSV and Parquet. No file content raises any other error than RowFault."""
+"""Files of items in a folder or of one table, and their rows in bounded memory: lines of JSON (also gzipped), CSV and Parquet.
+
+No file content raises any other error than RowFault.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,12 @@ import io
 import json
 import re
 import zlib
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from dtef_pipeline.qa.item_files.item_log import ItemLog, RowFault
-from dtef_pipeline.text.number_words import format_count
 
 JSON_LINES, CSV_ENDING, PARQUET_ENDING = (".jsonl", ".jsonl.gz"), ".csv", ".parquet"
 TABLE_ENDINGS = (*JSON_LINES, CSV_ENDING, PARQUET_ENDING)
@@ -22,7 +24,7 @@ MAX_UNPACKED_BYTES = 200_000_000
 """Largest size of an uncompressed file; the largest published set has a tenth of it."""
 LONGEST_ROW = 1_000_000
 """Largest size of one line of JSON, in bytes."""
-_MAX_PARQUET_ROWS, _PARQUET_BATCH = 1_000_000, 1_000
+_PARQUET_BATCH = 1_000
 _HEADER_CELLS = {"question", "answer"}
 NEVER_IN_TEXT = re.compile("[\x00\ud800-\udfff]")
 _OTHER_ENCODINGS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
@@ -143,9 +145,6 @@ def read_parquet_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
 
     try:
         with pq.ParquetFile(path) as file:
-            if file.metadata.num_rows > _MAX_PARQUET_ROWS:
-                count = format_count(file.metadata.num_rows, "row")
-                raise RowFault("too_large", "the file has too many rows", found=count, allowed=f"{_MAX_PARQUET_ROWS:,}")
             size = number = 0
             for batch in file.iter_batches(batch_size=_PARQUET_BATCH):
                 size += batch.nbytes
@@ -208,32 +207,34 @@ def read_whole_json(path: Path) -> JsonFile:
     return JsonFile(parse_json_value(data), data.decode("utf-8-sig"))
 
 
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
+_DECODER = json.JSONDecoder()
+_BETWEEN_TOKENS = re.compile(r"[\s,:]*")
 
 
 def find_member_lines(text: str, key: str = "") -> list[int]:
     """Return the first line, from 1, of each member of the outermost list, or of the list under a key of the outermost object.
 
-    The text must be JSON.
+    The text must be JSON and have the list.
     """
-    starts, depth, before, latest, inside, level = [], 0, "", "", False, 2 if key else 1
-    for token in _JSON_TOKEN.finditer(text):
-        mark = token[0]
-        if inside and depth == level and before in ("[", ",") and mark != "]":
-            starts.append(token.start())
-        if mark in "[{":
-            is_wanted = not key or (before == ":" and latest == f'"{key}"')
-            inside = inside or (depth == level - 1 and mark == "[" and is_wanted)
-            depth += 1
-        elif mark in "]}":
-            depth -= 1
-            if inside and depth < level:
-                break
-        elif depth == 1 and mark[0] == '"':
-            latest = mark
-        before = mark
-    ends = [match.start() for match in re.finditer("\n", text)]
-    return [bisect_right(ends, start) + 1 for start in starts]
+    place = _skip_to_token(text, 0) + 1
+    while key:
+        name, place = _DECODER.raw_decode(text, _skip_to_token(text, place))
+        place = _skip_to_token(text, place)
+        if name == key:
+            place += 1
+            break
+        place = _DECODER.raw_decode(text, place)[1]
+    lines, line, counted = [], 1, 0
+    while text[start := _skip_to_token(text, place)] != "]":
+        line, counted = line + text.count("\n", counted, start), start
+        lines.append(line)
+        place = _DECODER.raw_decode(text, start)[1]
+    return lines
+
+
+def _skip_to_token(text: str, place: int) -> int:
+    match = _BETWEEN_TOKENS.match(text, place)
+    return match.end() if match else place
 
 
 def make_unreadable_fault(error: Exception) -> RowFault:
@@ -268,3 +269,124 @@ def _iterate_lines(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes | RowFault
 
 def _make_size_fault() -> RowFault:
     return RowFault("too_large", "the uncompressed file is too large", allowed=f"{MAX_UNPACKED_BYTES:,} bytes")
+
+
+ONE_PART = "all"
+"""Part of suites without subjects."""
+_SPLIT_NAME = re.compile(r"(?:(?P<name>.*)[_-])?(?P<split>test|dev|val|validation|train)", re.IGNORECASE)
+_SHARD = re.compile(r"[-_.](?P<number>\d{1,9})-of-(?P<count>\d{1,9})(?:-[0-9a-f]{8,40})?\Z", re.IGNORECASE)
+"""End of the name of one of several files of one table: `test-00000-of-00002`, optionally followed by a hash."""
+_TEST = "test"
+
+
+class SplitFiles(NamedTuple):
+    """Files of a folder, in the order of their names."""
+
+    items: list[Path]
+    examples: list[Path]
+
+
+def find_split_files(path: Path, log: ItemLog, *, examples: Sequence[str]) -> SplitFiles:
+    """Find the files at a path: a single file, those of its folder `test`, or those in the folder itself that are of no other split.
+
+    Args:
+        path: a file, or a folder.
+        log: receives an error if the folder has no such file.
+        examples: splits to use as examples; the first that exists counts.
+    """
+    if path.is_dir():
+        try:
+            files = _split_folder(path, examples)
+        except OSError as error:
+            log.log_error(make_unreadable_fault(error), path)
+            return SplitFiles([], [])
+        if not files.items:
+            log.log_error(RowFault("no_files", "the folder has no item files", allowed=TABLE_ENDINGS), path)
+    else:
+        files = _find_files_of_table(path, examples)
+    _warn_of_missing_shards(files.items, log)
+    return files
+
+
+def name_without_split(path: Path) -> str:
+    """Return a file's name without its split and ending: `abstract_algebra` for `abstract_algebra_test.csv`, `all` for `test.jsonl`."""
+    return _parse_file_name(path).name or ONE_PART
+
+
+def is_later_shard(file: Path, before: Path) -> bool:
+    """Return whether a file is a later shard of the same table."""
+    parsed, prior = _parse_file_name(file), _parse_file_name(before)
+    return parsed.n_shards > 0 and parsed.table == prior.table and parsed.shard > prior.shard
+
+
+class _FileName(NamedTuple):
+    """The parts of a file's name, each empty or 0 if the name does not have it."""
+
+    folder: Path
+    name: str
+    split: str
+    n_shards: int
+    shard: int
+
+    @property
+    def table(self) -> tuple[object, ...]:
+        """All parts that the shards of a table share."""
+        return self[:-1]
+
+
+@lru_cache(maxsize=1024)
+def _parse_file_name(path: Path) -> _FileName:
+    ending = next((ending for ending in TABLE_ENDINGS[::-1] if path.name.lower().endswith(ending)), "")
+    stem = path.name[: len(path.name) - len(ending)] if ending else path.stem
+    shard = _SHARD.search(stem)
+    stem = stem[: shard.start()] if shard else stem
+    match = _SPLIT_NAME.fullmatch(stem)
+    name, split = (match["name"] or "", match["split"].lower()) if match else (stem, "")
+    return _FileName(path.parent, name, split, *((int(shard["count"]), int(shard["number"])) if shard else (0, 0)))
+
+
+def _find_files_of_table(path: Path, examples: Sequence[str]) -> SplitFiles:
+    """Return the file with all shards of its table, and the files with its examples."""
+    table = _parse_file_name(path)
+    try:
+        neighbours = _split_folder(path.parent, examples).examples
+        items = [file for file in _list_tables(path.parent) if _parse_file_name(file).table == table.table]
+    except OSError:  # a file may be read in a folder that may not be listed
+        return SplitFiles([path], [])
+    siblings = [file for file in neighbours if _parse_file_name(file).name == table.name and file != path]
+    return SplitFiles(items if table.n_shards else [path], siblings if table.split in (_TEST, "") else [])
+
+
+def _warn_of_missing_shards(files: Sequence[Path], log: ItemLog) -> None:
+    tables: dict[tuple[object, ...], list[Path]] = {}
+    for file in files:
+        tables.setdefault(_parse_file_name(file).table, []).append(file)
+    for shards in tables.values():
+        count = _parse_file_name(shards[0]).n_shards
+        if len(shards) < count:
+            text = "further files of the same table are missing"
+            log.log_warning(RowFault("shards", text, found=f"{len(shards)} of {count}", allowed="all"), shards[0])
+
+
+def _split_folder(folder: Path, examples: Sequence[str]) -> SplitFiles:
+    test_folder = folder / _TEST
+    tables = _list_tables(test_folder if test_folder.is_dir() else folder)
+    siblings = [folder / split for split in examples] if test_folder.is_dir() else []
+    siblings += [folder.parent / split for split in examples] if folder.name == _TEST else []
+    example_files = next((files for sibling in siblings if (files := _list_tables(sibling))), [])
+    example_files = example_files or next((files for split in examples if (files := _select_split(tables, split))), [])
+    items = _select_split(tables, _TEST) or [file for file in tables if not _parse_file_name(file).split]
+    return SplitFiles(items, example_files)
+
+
+def _select_split(files: Sequence[Path], split: str) -> list[Path]:
+    """Return the files of a split; if some are named only by the split, only those."""
+    matches = [file for file in files if _parse_file_name(file).split == split]
+    return [file for file in matches if not _parse_file_name(file).name] or matches
+
+
+def _list_tables(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    files = (file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
+    return sorted((file for file in files if file.name.lower().endswith(TABLE_ENDINGS)), key=lambda file: file.name)

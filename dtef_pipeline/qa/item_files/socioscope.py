@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.item_files.gsm8k import load_gsm8k, load_humaneval
 from dtef_pipeline.qa.item_files.item_log import ANSWERS_CODE, FileAnswer, ItemLog, LoadedItems, RowFault
 from dtef_pipeline.qa.item_files.layout import (
     flag_options,
@@ -22,7 +20,6 @@ from dtef_pipeline.qa.item_files.layout import (
     reserve_id,
     warn_of_flags,
 )
-from dtef_pipeline.qa.item_files.mmlu import load_mmlu
 from dtef_pipeline.qa.item_files.rows import DuplicateKeys, JsonFile, SourceRow, find_member_lines, read_whole_json
 from dtef_pipeline.qa.model import ItemError, QaItem, Quote
 
@@ -36,6 +33,7 @@ _PAIR_KEYS = ("question", "id", "answers", "evidence", "quotes")
 _ANSWER_ALLOWED = "{answer, source?, context?, citations?}, with context and citations lists"
 _EVIDENCE_ALLOWED = "a list of {file, turn}, with turn a whole number"
 
+INTERVIEW_LAYOUT = "socioscope"
 CheckMetric = Callable[[QaItem], None]
 """Raises ItemError for an item whose reference its scorer cannot read or names a value outside the options."""
 TurnText = Callable[[str, int | None], str | None]
@@ -78,10 +76,9 @@ def load_socioscope(
         log.log_error(fault, path)
         return LoadedItems(findings=log.findings)
     reader = _PairReader(path, suite, part, log, check_metric, turn_text)
-    read = [entry for row in pairs for entry in reader.read(row)]
-    return LoadedItems(
-        tuple(item for item, _ in read), log.findings, answers=tuple(answer for _, answers in read for answer in answers)
-    )
+    for row in pairs:
+        reader.read(row)
+    return LoadedItems(tuple(reader.items), log.findings, answers=tuple(reader.answers))
 
 
 def _list_pairs(file: JsonFile) -> list[SourceRow]:
@@ -96,32 +93,47 @@ def _list_pairs(file: JsonFile) -> list[SourceRow]:
     return [SourceRow(number, line, pair) for number, (line, pair) in enumerate(zip(lines, pairs, strict=True))]
 
 
+@dataclass
 class _PairReader:
     """A reader of pairs from one file."""
 
-    def __init__(
-        self, path: Path, suite: str, part: str, log: ItemLog, check_metric: CheckMetric | None, turn_text: TurnText | None
-    ) -> None:
-        self._path, self._suite, self._part, self._log = path, suite, part, log
-        self._check_metric, self._turn_text = check_metric, turn_text
-        self._taken: set[str] = set()
-        self._absent: set[str] = set()
+    path: Path
+    suite: str
+    part: str
+    log: ItemLog
+    check_metric: CheckMetric | None
+    turn_text: TurnText | None
+    items: list[QaItem] = field(default_factory=list)
+    answers: list[FileAnswer] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)
+    missing: set[object] = field(default_factory=set)
+    """Transcripts and turns that do not exist; each is reported only once."""
 
-    def read(self, row: SourceRow) -> Iterator[tuple[QaItem, list[FileAnswer]]]:
+    def read(self, row: SourceRow) -> None:
         """Read the item of a pair and its answers; an unusable pair is logged and gives nothing."""
-        item_id = f"{self._part}/{row.number}"
+        item_id = f"{self.part}/{row.number}"
         try:
             pair = require_mapping(row, _PAIR_KEYS)
-            item_id = f"{self._part}/{number_row(row, pair)}"
+            item_id = f"{self.part}/{number_row(row)}"
             item = self._read_item(pair, item_id, row.line)
-            if self._check_metric is not None and not {UNKNOWN_TYPE, EMPTY_METRIC} & set(item.flags):
-                _check_item_metric(item, self._check_metric)
-            reserve_id(item_id, self._taken)
+            if self.check_metric is not None and not {UNKNOWN_TYPE, EMPTY_METRIC} & set(item.flags):
+                _check_item_metric(item, self.check_metric)
+            reserve_id(item_id, self.ids)
         except RowFault as fault:
-            self._log.log_error(fault, self._path, row.line, item_id)
+            self.log.log_error(fault, self.path, row.line, item_id)
             return
-        self._warn(item)
-        yield item, list(self._read_answers(pair.get("answers"), item))
+        warn_of_flags(item, self.path, self.log)
+        for warning in _list_warnings(item, self.turn_text):
+            self._log_warning(item, warning)
+        self.items.append(item)
+        self._read_answers(pair.get("answers"), item)
+
+    def _log_warning(self, item: QaItem, fault: RowFault) -> None:
+        if fault.code in ("no_such_turn", "no_such_source"):
+            if fault.found in self.missing:
+                return
+            self.missing.add(fault.found)
+        self.log.log_warning(fault, self.path, item.source_line, item.item_id)
 
     def _read_item(self, pair: Mapping[str, Any], item_id: str, line: int | None) -> QaItem:
         question = _require_question(pair.get("question"))
@@ -131,8 +143,8 @@ class _PairReader:
         reference = _read_metric_text(question.get("metric"))
         item = QaItem(
             item_id=item_id,
-            suite=self._suite,
-            part=self._part,
+            suite=self.suite,
+            part=self.part,
             type=type_,
             text=require_text(question, "text"),
             options=_read_pick_options(question, type_),
@@ -145,65 +157,38 @@ class _PairReader:
         empty = [] if reference.strip() else [EMPTY_METRIC]
         return replace(item, flags=(*unknown, *empty, *(flag_options(item.options) if item.options else ())))
 
-    def _warn(self, item: QaItem) -> None:
-        warn_of_flags(item, self._path, self._log)
-        if UNKNOWN_TYPE in item.flags:
-            text = "this type has no scorer; the item is kept without scores"
-            self._log_warning(item, RowFault(UNKNOWN_TYPE, text, found=item.type, allowed=SOCIOSCOPE_TYPES))
-        if EMPTY_METRIC in item.flags:
-            self._log_warning(
-                item,
-                RowFault(EMPTY_METRIC, "the metric is empty; the item is kept without scores", allowed="what is expected"),
-            )
-        if self._turn_text is not None:
-            for quote in item.quotes:
-                if fault := self._quote_fault(quote, self._turn_text):
-                    self._log_warning(item, fault)
-
-    def _warn_of_source(self, answer: FileAnswer, item: QaItem) -> None:
-        """Warn of a missing transcript the first time that an answer names it."""
-        if not answer.source or self._turn_text is None or answer.source in self._absent:
-            return
-        if self._turn_text(answer.source, None) is None:
-            self._absent.add(answer.source)
-            text = f"the source of answer {answer.number} is not among the transcripts"
-            self._log_warning(item, RowFault("no_such_source", text, found=answer.source, allowed="a file of the transcripts"))
-
-    def _quote_fault(self, quote: Quote, turn_text: TurnText) -> RowFault | None:
-        """Call the function of this name; report a missing file only once."""
-        if turn_text(quote.file, None) is not None:
-            return _quote_fault(quote, turn_text)
-        if quote.file in self._absent:
-            return None
-        self._absent.add(quote.file)
-        return _quote_fault(replace(quote, turn=None), turn_text)
-
-    def _log_warning(self, item: QaItem, fault: RowFault) -> None:
-        self._log.log_warning(fault, self._path, item.source_line, item.item_id)
-
-    def _read_answers(self, answers: object, item: QaItem) -> Iterator[FileAnswer]:
+    def _read_answers(self, answers: object, item: QaItem) -> None:
         if not isinstance(answers, list | None):
             fault = RowFault(ANSWERS_CODE, "answers is not a list", found=answers, allowed=f"a list of {_ANSWER_ALLOWED}")
-            self._log.log_error(fault, self._path, item.source_line, item.item_id)
+            self.log.log_error(fault, self.path, item.source_line, item.item_id)
             return
         for number, answer in enumerate(answers or ()):
             try:
                 entry = _read_answer(answer, number, item.item_id)
-                self._warn_of_source(entry, item)
-                yield entry
+                self.answers.append(entry)
+                if entry.source and self.turn_text is not None and self.turn_text(entry.source, None) is None:
+                    text = f"the source of answer {number} is not among the transcripts"
+                    form = "a file of the transcripts"
+                    self._log_warning(item, RowFault("no_such_source", text, found=entry.source, allowed=form))
             except RowFault as fault:
                 fault.code = ANSWERS_CODE  # whatever is wrong with it, its item is kept
-                self._log.log_error(fault, self._path, item.source_line, item.item_id)
+                self.log.log_error(fault, self.path, item.source_line, item.item_id)
+
+
+def _list_warnings(item: QaItem, turn_text: TurnText | None) -> Iterator[RowFault]:
+    if UNKNOWN_TYPE in item.flags:
+        text = "this type has no scorer; the item is kept without scores"
+        yield RowFault(UNKNOWN_TYPE, text, found=item.type, allowed=SOCIOSCOPE_TYPES)
+    if EMPTY_METRIC in item.flags:
+        yield RowFault(EMPTY_METRIC, "the metric is empty; the item is kept without scores", allowed="what is expected")
+    if turn_text is not None:
+        yield from filter(None, (_find_quote_fault(quote, turn_text) for quote in item.quotes))
 
 
 def _require_question(value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise RowFault(
-            "question",
-            "question is not an object",
-            found=value,
-            allowed="an object with text, type, metric and, for types that choose, options",
-        )
+        form = "an object with text, type, metric and, for types that choose, options"
+        raise RowFault("question", "question is not an object", found=value, allowed=form)
     if isinstance(value, DuplicateKeys):
         raise RowFault("doubled_key", "a key of the question occurs twice", found=value.duplicate_key, allowed="each key once")
     return value
@@ -222,9 +207,8 @@ def _check_item_metric(item: QaItem, check_metric: CheckMetric) -> None:
     try:
         check_metric(item)
     except ItemError as error:
-        raise RowFault(
-            "metric", error.problem, found=item.reference if error.arrived is None else error.arrived, allowed=error.allowed
-        ) from error
+        found = item.reference if error.arrived is None else error.arrived
+        raise RowFault("metric", error.problem, found=found, allowed=error.allowed) from error
 
 
 def _read_pick_options(question: Mapping[str, Any], type_: str) -> tuple[str, ...]:
@@ -263,21 +247,16 @@ def _read_quotes(value: object, evidence: Sequence[tuple[str, int | None]]) -> t
     return tuple(Quote(quote, file, turn) for quote, (file, turn) in zip(quotes, places, strict=True))
 
 
-def _quote_fault(quote: Quote, turn_text: TurnText) -> RowFault | None:
+def _find_quote_fault(quote: Quote, turn_text: TurnText) -> RowFault | None:
     """Return the fault of a quote that is not in the place of its evidence, character by character."""
-    place = quote.file if quote.turn is None else f"{quote.file}, turn {quote.turn}"
     text = turn_text(quote.file, quote.turn)
+    place = quote.file if quote.turn is None or turn_text(quote.file, None) is None else f"{quote.file}, turn {quote.turn}"
     if text is None:
-        return RowFault(
-            "no_such_turn",
-            "the evidence names a file or turn that the transcripts do not have",
-            found=place,
-            allowed="a file and a turn of the transcripts",
-        )
+        problem = "the evidence names a file or turn that the transcripts do not have"
+        return RowFault("no_such_turn", problem, found=place, allowed="a file and a turn of the transcripts")
     if quote.text.strip() not in text:
-        return RowFault(
-            "quote_not_found", f"the quote is not in {place}", found=quote.text, allowed="text exactly as in the transcript"
-        )
+        form = "text exactly as in the transcript"
+        return RowFault("quote_not_found", f"the quote is not in {place}", found=quote.text, allowed=form)
     return None
 
 
@@ -295,41 +274,3 @@ def _read_answer(value: object, number: int, item_id: str) -> FileAnswer:
     if text is not None:
         text = require_readable(text if isinstance(text, str) else json.dumps(text, ensure_ascii=False), "answer")
     return FileAnswer(item_id, number, text, source, tuple(context or ()), tuple(citations or ()))
-
-
-TABLE_LAYOUTS = {"mmlu": load_mmlu, "gsm8k": load_gsm8k, "humaneval": load_humaneval}
-"""Layouts with one row per item, each with its reader."""
-INTERVIEW_LAYOUT = "socioscope"
-ITEM_LAYOUTS = (*TABLE_LAYOUTS, INTERVIEW_LAYOUT)
-
-
-def load_items(
-    layout: str,
-    path: Path,
-    suite: str,
-    *,
-    part: str | None = None,
-    strict: bool = False,
-    check_metric: CheckMetric | None = None,
-    turn_text: TurnText | None = None,
-) -> LoadedItems:
-    """Load the items at a path, a file or a folder in one of ITEM_LAYOUTS.
-
-    Args:
-        layout: one of ITEM_LAYOUTS.
-        path: a file, or a folder if the layout supports folders.
-        suite: the suite of the items.
-        part: for Socioscope's layout, see `load_socioscope`; in other layouts the files name the parts.
-        strict: whether the first unusable row raises ItemError.
-        check_metric: for Socioscope's layout, see `load_socioscope`; other layouts have no metrics.
-        turn_text: the same.
-
-    Raises:
-        ItemError: for a path that does not exist.
-        ConfigError: for an unknown layout.
-    """
-    if layout == INTERVIEW_LAYOUT:
-        return load_socioscope(path, suite=suite, part=part, strict=strict, check_metric=check_metric, turn_text=turn_text)
-    if layout not in TABLE_LAYOUTS:
-        raise ConfigError(f"layout {layout!r}: allowed: {', '.join(ITEM_LAYOUTS)}")
-    return TABLE_LAYOUTS[layout](path, suite=suite, strict=strict)

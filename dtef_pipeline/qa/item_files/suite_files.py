@@ -9,16 +9,19 @@ from pathlib import Path
 import pyarrow as pa
 
 from dtef_pipeline.errors import ConfigError
+from dtef_pipeline.qa.item_files.benchmarks import load_gsm8k, load_humaneval, load_mmlu
 from dtef_pipeline.qa.item_files.item_log import LoadedItems
-from dtef_pipeline.qa.item_files.socioscope import INTERVIEW_LAYOUT, load_items
+from dtef_pipeline.qa.item_files.socioscope import INTERVIEW_LAYOUT, load_socioscope
 from dtef_pipeline.qa.judging.judgement_rows import VERBATIM_SCORER
 from dtef_pipeline.qa.model import QaItem, ScorerSettings
-from dtef_pipeline.qa.score_lines import OUTSIDE_SCORERS
-from dtef_pipeline.qa.scorers import find_scorer, list_scorer_names
+from dtef_pipeline.qa.scorers import OUTSIDE_SCORERS, find_scorer, list_scorer_names
 from dtef_pipeline.qa.suites import SuiteSpec
 from dtef_pipeline.qa.transcripts.chunks import build_documents_table, split_into_chunks
-from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
+from dtef_pipeline.qa.transcripts.corpus import load_corpus
 from dtef_pipeline.text.name_matching import list_nearest
+
+TABLE_LAYOUTS = {"mmlu": load_mmlu, "gsm8k": load_gsm8k, "humaneval": load_humaneval}
+"""Layouts with one row per item, each with its reader."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +50,18 @@ def read_added(
     `part` if the files name their own parts.
     """
     _require_scorers(spec)
-    if part is not None and spec.layout != INTERVIEW_LAYOUT:
-        raise ConfigError(
-            f"part {part}: the files of {spec.name} name their own parts. Add other files as a suite of your own (--suites)"
+    if spec.layout != INTERVIEW_LAYOUT:
+        if part is not None:
+            raise ConfigError(
+                f"part {part}: the files of {spec.name} name their own parts. Add other files as a suite of your own (--suites)"
+            )
+        return AddedFiles(
+            TABLE_LAYOUTS[spec.layout](path, suite=spec.name, strict=strict), lambda item: spec.scorers_of(item.type)
         )
-    documents = load_corpus(corpus, strict=strict) if corpus and spec.layout == INTERVIEW_LAYOUT else None
-    items = load_items(
-        spec.layout,
+    documents = load_corpus(corpus, strict=strict) if corpus else None
+    items = load_socioscope(
         path,
-        spec.name,
+        suite=spec.name,
         part=part,
         strict=strict,
         check_metric=lambda item: _check_metric(spec, item),

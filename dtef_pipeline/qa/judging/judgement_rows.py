@@ -5,45 +5,37 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.episodes import EpisodeResult
-from dtef_pipeline.asking.request import Request, Response
+from dtef_pipeline.asking.request import Request
 from dtef_pipeline.judging.judges import is_self_judged
-from dtef_pipeline.qa.item_files.gsm8k import FINAL_MARK
-from dtef_pipeline.qa.judging.arbiter import RATIONALE, Arbiter, is_in_sample
-from dtef_pipeline.qa.judging.arbitration import SKIPPED_SAMPLE, Arbitration, iterate_arbitrations, make_verdict_row
+from dtef_pipeline.qa.item_files.benchmarks import FINAL_MARK
+from dtef_pipeline.qa.judging.arbiter import (
+    RATIONALE,
+    SKIPPED_SAMPLE,
+    Arbiter,
+    Arbitration,
+    is_in_sample,
+    iterate_arbitrations,
+    make_verdict_row,
+)
 from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.qa.socioscope.yes_no import RationaleMetric, YesNoRationale, read_rationale_metric
-from dtef_pipeline.qa.tables import OF_ONE_RESPONSE, QA_CITATIONS, QA_JUDGEMENTS
+from dtef_pipeline.qa.tables import QA_CITATIONS, QA_JUDGEMENTS, RESPONSE_COLUMNS
 from dtef_pipeline.qa.transcripts.citation_reply import read_cited
 from dtef_pipeline.qa.transcripts.quotations import check_citations, read_named_source
 
 JUDGE_SCORER = "judge"
 JUDGED_ITEM_COLUMNS = ("item_id", "scorers", "text", "solution", "reference", "quotes")
 """The columns of `qa_items` that `select_judged_items` reads."""
-_JUDGED_NAMES = tuple(column.name for column in OF_ONE_RESPONSE)
 
 
-@dataclass(slots=True)
-class JudgementEpisode:
-    """One evaluator's judgement of one response, an episode."""
-
-    response: Mapping[str, Any]
-    """The columns that identify it."""
-    arbitration: Arbitration
-    answer_key: str
-    """Key of the response in the store."""
-
-    def next(self, history: Sequence[Response]) -> Request | None:
-        return self.arbitration.next(history)
-
-
-def make_verdict_stand_in(_: JudgementEpisode, __: Request, text: str) -> str:
+def make_verdict_stand_in(_: Arbitration, __: Request, text: str) -> str:
     """Return a readable reply with the text as its reason."""
     return json.dumps({"score": 0.5, "reason": text})
 
@@ -79,14 +71,14 @@ def select_to_judge(responses: pa.Table, items: Collection[str], rate: float) ->
 
 def iterate_looks(
     responses: pa.Table, items: Mapping[str, JudgedItem], arbiter: Arbiter, snapshot: str
-) -> Iterator[JudgementEpisode]:
+) -> Iterator[Arbitration]:
     """Yield a judgement per evaluator and response, in the order of the responses; blank ones need none. `items`: see
     `select_judged_items`."""
-    named = responses.select(list(_JUDGED_NAMES)).to_pylist()
+    named = responses.select(RESPONSE_COLUMNS).to_pylist()
     texts, keys = responses["response"].to_pylist(), responses["request_key"].to_pylist()
     for row, response, key in zip(named, texts, keys, strict=True):
         for task in iterate_item_arbitrations(items[row["item_id"]], response or "", arbiter, snapshot):
-            yield JudgementEpisode(row, task, key)
+            yield replace(task, response=row, answer_key=key)
 
 
 def iterate_item_arbitrations(item: JudgedItem, response: str, arbiter: Arbiter, snapshot: str) -> Iterator[Arbitration]:
@@ -139,14 +131,14 @@ def merge_with_other_judges(
 
 
 def build_judgement_rows(
-    looks: Sequence[JudgementEpisode], outcomes: Sequence[EpisodeResult], own_servers: Collection[str] = ()
+    looks: Sequence[Arbitration], outcomes: Sequence[EpisodeResult], own_servers: Collection[str] = ()
 ) -> pa.Table:
     """Return the rows of `qa_judgements`, in the order of `looks`. `own_servers`: see `is_self_judged`."""
     rows = [
         {
             **look.response,
-            **make_verdict_row(look.arbitration, outcome, look.response["model_variant"], own_servers),
-            "judge_snapshot": look.arbitration.snapshot,
+            **make_verdict_row(look, outcome, look.response["model_variant"], own_servers),
+            "judge_snapshot": look.snapshot,
             "answer_key": look.answer_key,
         }
         for look, outcome in zip(looks, outcomes, strict=True)
@@ -160,7 +152,7 @@ def build_skipped_rows(
     """Return the rows of responses outside the sample, one per evaluator. `items`: see `select_judged_items`; `own_servers`: see
     `is_self_judged`.
     """
-    named = left_out.select(list(_JUDGED_NAMES)).to_pylist()
+    named = left_out.select(RESPONSE_COLUMNS).to_pylist()
     rows = [
         {
             **row,
@@ -211,7 +203,6 @@ def count_judgements_of_others(
 
 VERBATIM_SCORER = "verbatim"
 """Name of the scorer that checks quotations in responses about documents."""
-_CITED_BY = tuple(column.name for column in OF_ONE_RESPONSE)
 
 
 class ShownSource(NamedTuple):
@@ -239,7 +230,7 @@ def load_shown_sources(context: pa.Table, documents: pa.Table) -> dict[tuple[str
 def build_citation_rows(responses: pa.Table, chunks: Mapping[tuple[str, str], Sequence[ShownSource]]) -> pa.Table:
     """Return one row per citation of an answered response, in their order. `responses`: rows of `qa_responses`."""
     replies = responses.filter(pc.equal(responses["call_status"], "answered"))
-    named = replies.select(list(_CITED_BY)).to_pylist()
+    named = replies.select(RESPONSE_COLUMNS).to_pylist()
     rows: list[dict[str, Any]] = []
     for row, text in zip(named, replies["response"].to_pylist(), strict=True):
         sources = chunks.get((row["item_id"], row["condition"]), [])
@@ -249,8 +240,7 @@ def build_citation_rows(responses: pa.Table, chunks: Mapping[tuple[str, str], Se
 
 def _check_reply_citations(text: str | None, sources: Sequence[ShownSource]) -> Iterator[dict[str, Any]]:
     citations = read_cited(text).citations
-    context = [{"page_content": source.page_content} for source in sources]
-    for place, (citation, check) in enumerate(zip(citations, check_citations(context, citations), strict=True)):
+    for place, (citation, check) in enumerate(zip(citations, check_citations(sources, citations), strict=True)):
         index = check.source_index
         yield {
             "position": place,

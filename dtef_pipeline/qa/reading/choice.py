@@ -16,7 +16,7 @@ The first rule that applies decides (`read_by` names it):
    lower-case letter are words), or a capital after negated ones that is a sentence by itself (`Not A. B.`); then `option_text`,
    the text of exactly one option, if it is not negated (`Not London`).
 
-`Antwort ist C`, `答案是C` and the like (`foreign_cues.py`) are strong statements, `it is not A, it is B` is a weak one. Statements that the
+`Antwort ist C`, `答案是C` and the like (`expressions.py`) are strong statements, `it is not A, it is B` is a weak one. Statements that the
 reply corrects (`A. Wait, no, it is C`, `nicht A, sondern C`) do not count (`numeric.py`). Thinking is removed first. A reply ends
 before the next question that the model asks itself, flagged `run_on`. A letter beyond the options is not an answer: a reply that ends in
 such a statement is unparseable (`outside`). If letter and text disagree (`A) 4`, but 4 is B) the letter counts, flagged `text_mismatch`. In
@@ -41,14 +41,15 @@ from dtef_pipeline.qa.model import (
     WrittenResponse,
 )
 from dtef_pipeline.qa.reading.numeric import NO_REFERENCE, NOTHING_EXPECTED, drop_denials
-from dtef_pipeline.qa.reading.option_texts import OptionTexts, read_letters_at
 from dtef_pipeline.qa.reading.reply_end import cut_at_end, cut_before_next_turn
 from dtef_pipeline.qa.reading.statements import (
     LETTERS_OF_OPTIONS,
+    OptionTexts,
     Statement,
     find_denials,
     find_strong_statements,
     find_weak_statements,
+    read_letters_at,
 )
 from dtef_pipeline.text.alignment import align_lower, align_text
 from dtef_pipeline.text.plain import strip_thinking

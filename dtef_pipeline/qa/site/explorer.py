@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from dtef_pipeline.identity import digest
-from dtef_pipeline.qa.score_rows import ANSWERED_CALL
+from dtef_pipeline.qa.scoring import ANSWERED_CALL
 from dtef_pipeline.qa.site.qa_labels import (
     METRICS_FIRST,
     WORDS,

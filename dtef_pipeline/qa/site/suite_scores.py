@@ -11,7 +11,7 @@ import duckdb
 import pandas as pd
 
 from dtef_pipeline.boards.cells import register_missing_tables
-from dtef_pipeline.qa.score_rows import load_latest_scores
+from dtef_pipeline.qa.scoring import load_latest_scores
 from dtef_pipeline.qa.site.qa_labels import WORDS, format_suite_title, rank_metric
 from dtef_pipeline.qa.tables import QA_TABLES
 from dtef_pipeline.report.row_reader import StoredRows

@@ -14,11 +14,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.metric import MetricValue, fold_to_ascii, parse_metric
 from dtef_pipeline.qa.model import OK_STATUS, UNPARSEABLE_STATUS, ItemScore, ScoreResponse, ScorerSettings, WrittenResponse
-from dtef_pipeline.qa.socioscope.lexicon import WordsOf, find_synonyms
-from dtef_pipeline.qa.socioscope.words import extract_folded_answer, split_folded_words, strip_thousands_commas, words
+from dtef_pipeline.qa.socioscope.words import (
+    WordsOf,
+    extract_folded_answer,
+    find_synonyms,
+    split_folded_words,
+    strip_thousands_commas,
+    words,
+)
 
 _ITEM_ENDS = re.compile(r"[,;&\n]+")
 _LIST_MARK = re.compile(r"^[ \t]*(?:[-*+>][ \t]+|\(?[0-9]{1,3}[.)][ \t]+)", re.MULTILINE)
@@ -61,8 +66,8 @@ class ListMany:
     uses_lexicon = True
 
     def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreResponse:
-        """See `Scorer`; `options` do not matter. Raises ConfigError for a penalty outside 0-1."""
-        values, penalty = parse_metric(reference), check_penalty(settings)
+        """See `Scorer`; `options` do not matter."""
+        values, penalty = parse_metric(reference), settings.penalty
         if not values:
             return make_unscorable()
         coverage = Coverage(values, settings)
@@ -146,13 +151,6 @@ def flag_values(hits: Sequence[NamedValue]) -> tuple[str, ...]:
     """Return `multi` for several different values, `ambiguous_synonym` for a name that belongs to several."""
     flags = {SEVERAL_VALUES: len({hit.value for hit in hits}) > 1, SHARED_SYNONYM: any(hit.is_shared for hit in hits)}
     return tuple(flag for flag, is_set in flags.items() if is_set)
-
-
-def check_penalty(settings: ScorerSettings) -> float:
-    """Return the penalty. Raises ConfigError for one outside 0-1."""
-    if not 0 <= settings.penalty <= 1:
-        raise ConfigError(f"penalty: got {settings.penalty!r}; allowed: a number from 0 to 1")
-    return settings.penalty
 
 
 NAME_KINDS = ("value", "alias", "synonym")

@@ -19,7 +19,6 @@ from dtef_pipeline.qa.socioscope.lists import (
     SEVERAL_VALUES,
     UNPARSED,
     ValueNames,
-    check_penalty,
     clip_to_0_1,
     make_unscorable,
     score_unreadable,
@@ -142,11 +141,8 @@ class PickMany:
     version = 3
 
     def prepare_item(self, reference: str, options: Sequence[str], settings: ScorerSettings) -> ScoreResponse:
-        """See `Scorer`. The penalty is deducted for each option outside the metric, and for each item that is not an option.
-
-        Raises ConfigError for a penalty outside 0-1.
-        """
-        values, penalty = parse_metric(reference), check_penalty(settings)
+        """See `Scorer`. The penalty is deducted for each option outside the metric, and for each item that is not an option."""
+        values, penalty = parse_metric(reference), settings.penalty
         maximum = math.fsum(max(value.weight, 0.0) for value in values)
         if not maximum:
             return make_unscorable("no value has a weight above 0" if values else "the metric is empty")

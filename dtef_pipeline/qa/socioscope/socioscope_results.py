@@ -15,7 +15,7 @@ from typing import Any
 from dtef_pipeline.qa.item_files.item_log import FileAnswer
 from dtef_pipeline.qa.model import ItemError, ItemScore, QaItem, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.scorers import find_scorer, make_unscored_scorer
-from dtef_pipeline.qa.transcripts.metadata import Corpus
+from dtef_pipeline.qa.transcripts.corpus import Corpus
 from dtef_pipeline.qa.transcripts.quotations import (
     CheckedCitation,
     check_citations,
@@ -143,21 +143,10 @@ def _describe_citation(citation: CheckedCitation, source: Any) -> dict[str, Any]
 
 
 def _describe_answer(answer: ScoredAnswer) -> dict[str, Any]:
-    score = answer.score
-    fields = {
-        "score": score.score,
-        "status": score.status,
-        "read_by": score.read_by,
-        "flags": list(score.flags),
-        "reason": score.reason,
-    }
-    return {
-        "answer": answer.text,
-        **({} if answer.source is None else {"source": answer.source}),
-        **fields,
-        **score.details,
-        "citations": [dict(citation) for citation in answer.citations],
-    }
+    score, citations = answer.score, [dict(citation) for citation in answer.citations]
+    source = {} if answer.source is None else {"source": answer.source}
+    result = {"score": score.score, "status": score.status, "read_by": score.read_by, "flags": list(score.flags)}
+    return {"answer": answer.text, **source, **result, "reason": score.reason, **score.details, "citations": citations}
 
 
 def _describe_averages(means: TranscriptAverages) -> dict[str, Any]:

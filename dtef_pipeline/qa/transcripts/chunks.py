@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from dtef_pipeline.qa.transcripts.metadata import BETWEEN_TURNS, METADATA_COLUMNS, MetadataValue, Transcript
+from dtef_pipeline.qa.transcripts.corpus import BETWEEN_TURNS, METADATA_COLUMNS, MetadataValue, Transcript
 from dtef_pipeline.tables import field
 
 CHUNK_WORDS = 220
@@ -48,7 +48,7 @@ class Chunk:
     file: str
     first_turn: int
     last_turn: int
-    part: int
+    paragraph: int
     """Paragraph of the first turn in which it begins; 0: at the beginning of the turn."""
     page_content: str
     """A piece of the transcript, character by character."""
@@ -57,7 +57,7 @@ class Chunk:
     @property
     def doc_id(self) -> str:
         """Id of the chunk, unique in its corpus: `FILE#turn.part`."""
-        return f"{self.file}#{self.first_turn}.{self.part}"
+        return f"{self.file}#{self.first_turn}.{self.paragraph}"
 
 
 class _Piece(NamedTuple):
@@ -81,16 +81,10 @@ def split_into_chunks(transcripts: Iterable[Transcript]) -> list[Chunk]:
 
 def build_documents_table(chunks: Sequence[Chunk]) -> pa.Table:
     """Return the chunks as a table, DOCUMENT_SCHEMA, in the given order."""
-    columns = {
-        "doc_id": [chunk.doc_id for chunk in chunks],
-        "first_turn": [chunk.first_turn for chunk in chunks],
-        "last_turn": [chunk.last_turn for chunk in chunks],
-        "paragraph": [chunk.part for chunk in chunks],
-        "page_content": [chunk.page_content for chunk in chunks],
-    }
-    metadata = {column: [chunk.metadata.get(name) for chunk in chunks] for name, column in METADATA_COLUMNS.items()}
-    metadata["file"] = [chunk.file for chunk in chunks]
-    return pa.table({**columns, **metadata}, schema=DOCUMENT_SCHEMA)
+    columns = {column: [chunk.metadata.get(name) for chunk in chunks] for name, column in METADATA_COLUMNS.items()}
+    for name in ("doc_id", "first_turn", "last_turn", "paragraph", "page_content", "file"):
+        columns[name] = [getattr(chunk, name) for chunk in chunks]
+    return pa.table(columns, schema=DOCUMENT_SCHEMA)
 
 
 def build_index_texts(documents: pa.Table) -> list[str]:

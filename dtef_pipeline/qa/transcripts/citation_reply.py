@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dtef_pipeline.qa.reading.reply_end import cut_at_end
-from dtef_pipeline.qa.transcripts.metadata import replace_unreadable
+from dtef_pipeline.qa.transcripts.corpus import replace_unreadable
 from dtef_pipeline.text.json_values import FoundObject, Pairs, Value, decode_value_at, find_objects, format_json_value
 from dtef_pipeline.text.plain import strip_thinking
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from dtef_pipeline.qa.transcripts.metadata import replace_unreadable
+from dtef_pipeline.qa.transcripts.corpus import replace_unreadable
 
 _QUOTATION_MARKS = "\"'`´‘’‚‛“”„‟«»‹›′″‵‶＂＇「」『』"
 _DASH_MARKS = "-‐‑‒–—―−﹘﹣－"
@@ -135,19 +135,8 @@ def _relax_character(character: str) -> str:
     return _SPACE_MARK if form.isspace() else form
 
 
-CITATION_REASONS = (
-    "found_elsewhere",
-    "not_found",
-    "index_out_of_range",
-    "bad_index",
-    "empty_quote",
-    "no_content",
-)
-"""Why a quotation is not found character by character in the source that it names: it is in another source; it is in none; no source has
-this number; the number is not a number; nothing is quoted; the source has no text."""
 INDEX_KEYS = ("source_index", "source_id")
 """Keys that models use for the number of a source."""
-_LARGEST_INDEX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +152,8 @@ class CheckedCitation:
     relaxed: int
     """1: it occurs there apart from case, quotation marks, dashes, white space, compatibility forms and ellipses; 0: it does not."""
     reason: str | None
-    """Why `exact` is 0: one of CITATION_REASONS."""
+    """Why `exact` is 0: the quotation is `found_elsewhere` or `not_found`; `index_out_of_range`: no source has this number; `bad_index`: it is
+    not a number; `empty_quote`: nothing is quoted; `no_content`: the source has no text."""
     spans: tuple[Span, ...] = ()
     """Its places in the source, in order: several if it has ellipses; empty: it was not found."""
 
@@ -201,22 +191,21 @@ def _check_citation(texts: Sequence[str | None], relax: Callable[[int], RelaxedT
     index = index if isinstance(index, int) and not isinstance(index, bool) else None
     quote = citation.get("quote") if isinstance(citation, Mapping) else None
     quote = quote if isinstance(quote, str) else None
-    usable_index = index if index is not None and abs(index) <= _LARGEST_INDEX else None
     quoted = None if quote is None else replace_unreadable(quote)
     if index is None:
         return CheckedCitation(None, quoted, 0, 0, "bad_index")
     if not 0 <= index < len(texts):
-        return CheckedCitation(usable_index, quoted, 0, 0, "index_out_of_range")
+        return CheckedCitation(index, quoted, 0, 0, "index_out_of_range")
     if quote is None or not quote.strip():
-        return CheckedCitation(usable_index, quoted, 0, 0, "empty_quote")
+        return CheckedCitation(index, quoted, 0, 0, "empty_quote")
     text = texts[index]
     if text is None:
-        return CheckedCitation(usable_index, quoted, 0, 0, "no_content")
+        return CheckedCitation(index, quoted, 0, 0, "no_content")
     if span := find_exact_span(quote, text):
-        return CheckedCitation(usable_index, quoted, 1, 1, None, (span,))
+        return CheckedCitation(index, quoted, 1, 1, None, (span,))
     spans = find_relaxed_spans(quote, relax(index))
     elsewhere = any(candidate is not None and quote.strip() in candidate for candidate in texts)
-    return CheckedCitation(usable_index, quoted, 0, int(bool(spans)), "found_elsewhere" if elsewhere else "not_found", spans)
+    return CheckedCitation(index, quoted, 0, int(bool(spans)), "found_elsewhere" if elsewhere else "not_found", spans)
 
 
 def read_named_source(citation: Any) -> Any:

@@ -34,8 +34,8 @@ from dtef_pipeline.survey.scoring.metrics import (
     sample_sizes,
 )
 from dtef_pipeline.survey.tables import CORRECTED, METRICS, SCORES
+from dtef_pipeline.text.json_values import JsonFault, parse_json
 from dtef_pipeline.text.number_words import format_count, list_first_names
-from dtef_pipeline.text.strict_json import JsonFault, parse_json
 
 _CALL_STATUSES = ("answered", "error", "missing", "budget")
 _ORDERED = ("emd_normalized", "rps_corrected")

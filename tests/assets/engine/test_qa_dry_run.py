@@ -13,9 +13,9 @@ from assets.qa.stages import QA_STAGES
 from dtef_pipeline.asking.request import Request
 from dtef_pipeline.asking.tokens import estimate_tokens
 from dtef_pipeline.qa.item_files.item_log import LoadedItems
-from dtef_pipeline.qa.item_files.item_rows import build_item_tables
 from dtef_pipeline.qa.judging.arbiter import is_in_sample
 from dtef_pipeline.qa.model import QaItem
+from dtef_pipeline.qa.prompt_rows import build_item_tables
 from dtef_pipeline.qa.settings import QaSettings
 from tests.assets.engine.conftest import KnowModels
 from tests.made.plain_run import PlainRun, response_to, sums

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dtef_pipeline.boards.pairs import compare_boards
-from dtef_pipeline.qa.score_rows import load_latest_scores
+from dtef_pipeline.qa.scoring import load_latest_scores
 from dtef_pipeline.qa.tables import OF_ONE_BOARD
 from dtef_pipeline.statistics.cluster_robust import estimate_ratios
 from dtef_pipeline.statistics.multiplicity import holm

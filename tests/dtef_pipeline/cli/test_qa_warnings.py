@@ -16,7 +16,7 @@ from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.qa.prompt_rows import AskSettings
 from dtef_pipeline.qa.settings import QaSettings
 from dtef_pipeline.qa.tables import QA_TABLES
-from dtef_pipeline.qa.transcripts.remote import REMOTE
+from dtef_pipeline.qa.transcripts.retriever import REMOTE
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.made.qa_items import BIRD, ROWERS, responses_to

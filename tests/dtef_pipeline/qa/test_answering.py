@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.asking.request import Failure, Response
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.answering import build_qa_requests, build_qa_response_rows, merge_qa_responses, select_condition_prompts
 from dtef_pipeline.qa.prompt_rows import AskSettings, build_plain_prompts
+from dtef_pipeline.qa.stages import QA_CALLS, build_qa_requests, build_qa_response_rows, select_condition_prompts
 from dtef_pipeline.qa.tables import QA_PROMPTS, QA_RESPONSES
 from resources.gateway.transport import build_sampling
 from resources.responses.store import RESPONSES
@@ -89,12 +89,12 @@ def test_a_run_with_other_models_loses_no_earlier_row_and_one_with_other_prompts
     assert build_qa_response_rows(PROMPTS, [], 1, "base", stored(), {}) == QA_RESPONSES.empty_table()
     of_mini = build_qa_response_rows(PROMPTS, [MINI], 1, "base", stored(), {})
     of_large = build_qa_response_rows(PROMPTS, [LARGE], 1, "base", stored(), {})
-    both = merge_qa_responses(of_mini, of_large, PROMPTS)
+    both = QA_CALLS.merge_rows(of_mini, of_large, PROMPTS)
     assert [row["model"] for row in both.to_pylist()] == ["large"] * 3 + ["mini"] * 3
-    assert merge_qa_responses(of_large, of_mini, PROMPTS) == both
-    assert merge_qa_responses(both, both, PROMPTS) == both
+    assert QA_CALLS.merge_rows(of_large, of_mini, PROMPTS) == both
+    assert QA_CALLS.merge_rows(both, both, PROMPTS) == both
     left = PROMPTS.slice(2)
-    assert merge_qa_responses(both, QA_RESPONSES.empty_table(), left)["item_id"].to_pylist() == ["Demo/0"] * 2
+    assert QA_CALLS.merge_rows(both, QA_RESPONSES.empty_table(), left)["item_id"].to_pylist() == ["Demo/0"] * 2
 
 
 class TestLimit:

@@ -47,18 +47,6 @@ class TestConditions:
         with pytest.raises(ConfigError, match="order rotated-1"):
             AskSettings(order="rotated-1").condition(["code"], about_documents=False)
 
-    @pytest.mark.parametrize(
-        ("how", "about_documents", "message"),
-        [
-            (AskSettings(retriever="google"), True, "'google': allowed: bm25, embedding, hybrid"),
-            (AskSettings(order="backwards"), False, "'backwards': allowed: file, rotated-1"),
-            (AskSettings("essay"), False, "'essay': allowed: letters, parens"),
-        ],
-    )
-    def test_other_settings_are_refused(self, how: AskSettings, about_documents: bool, message: str) -> None:
-        with pytest.raises(ConfigError, match=message):
-            how.condition(["choice"], about_documents=about_documents)
-
     def test_items_about_documents_cannot_be_asked_without_them(self) -> None:
         with pytest.raises(ConfigError, match=r"type ListOne, Yes/No .*--corpus"):
             AskSettings().condition(["Yes/No", "choice", "ListOne"], about_documents=False)

@@ -19,8 +19,7 @@ from dtef_pipeline.drift.models import compute_model_drift
 from dtef_pipeline.drift.rule import build_rule_table
 from dtef_pipeline.drift.settings import WatchOptions
 from dtef_pipeline.drift.verdict_tables import ANCHOR_ITEMS, ANCHORS
-from dtef_pipeline.qa.judging.arbiter import Arbiter
-from dtef_pipeline.qa.judging.arbitration import Arbitration
+from dtef_pipeline.qa.judging.arbiter import Arbiter, Arbitration
 from dtef_pipeline.qa.score_drift import QA_WATCHED, iterate_anchor_judgings
 from dtef_pipeline.qa.tables import QA_ITEMS
 from tests.made.qa_scores import connected, night, score_row, table_of
@@ -52,13 +51,17 @@ def rows_of(lost: float, since: int = 6, **changed: Any) -> list[dict[str, Any]]
     return rows
 
 
-def checks(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    found = compute_model_drift(connected(rows, []), QA_WATCHED)
-    return {row["model"]: row for row in found.checks.to_pylist()}
-
-
-def test_a_planted_shift_is_found_with_its_night_and_the_other_model_is_left_alone() -> None:
-    found = checks(rows_of(0.4))
+def test_a_planted_shift_is_found_with_its_night_and_what_served_the_model() -> None:
+    rows = rows_of(0.4)
+    keys = ("suite", "part", "item_id", "condition", "model", "model_variant", "snapshot")
+    served = [
+        {**{name: row[name] for name in keys}, "served_model": f"{row['model']}-{row['snapshot'] >= night(6)['snapshot']}"}
+        for row in rows
+    ]
+    drift = compute_model_drift(connected(rows, served), QA_WATCHED)
+    found = {row["model"]: row for row in drift.checks.to_pylist()}
+    assert any("moved-True" in str(change["after"]) for change in found["moved"]["changes"])
+    assert len(drift.series) == 2 * NIGHTS
     assert found["moved"]["verdict"] == "drift"
     assert found["moved"]["first_snapshot"] == night(6)["snapshot"]
     assert found["moved"]["shift"] == pytest.approx(-0.35, abs=0.1)
@@ -70,26 +73,10 @@ def test_a_planted_shift_is_found_with_its_night_and_the_other_model_is_left_alo
 
 def test_another_expected_answer_or_judge_is_no_drift() -> None:
     """A shift that comes with another measure is of the measure."""
-    assert "drift" not in {row["verdict"] for row in checks(rows_of(0.4, truth_id="edited")).values()}
-    series = compute_model_drift(connected(rows_of(0.4, measured_by="judge x"), []), QA_WATCHED).checks.to_pylist()
-    assert len(series) == 4
-    assert "drift" not in {row["verdict"] for row in series}
-
-
-def test_what_served_a_model_is_reported_of_its_nights() -> None:
-    rows = rows_of(0.4)
-    served = [
-        {
-            **{name: row[name] for name in ("suite", "part", "item_id", "condition", "model", "model_variant", "snapshot")},
-            "served_model": name,
-        }
-        for row in rows
-        for name in [f"{row['model']}-{'new' if row['snapshot'] >= night(6)['snapshot'] else 'old'}"]
-    ]
-    found = compute_model_drift(connected(rows, served), QA_WATCHED)
-    (moved,) = (row for row in found.checks.to_pylist() if row["model"] == "moved")
-    assert any("moved-new" in str(change["after"]) for change in moved["changes"])
-    assert len(found.series) == 2 * NIGHTS
+    for change, n_series in ({"truth_id": "edited"}, 2), ({"measured_by": "judge x"}, 4):
+        series = compute_model_drift(connected(rows_of(0.4, **change), []), QA_WATCHED).checks.to_pylist()
+        assert len(series) == n_series
+        assert "drift" not in {row["verdict"] for row in series}
 
 
 def test_the_documented_rule_is_applied_to_each_part_at_temperature_0_alone() -> None:

@@ -10,7 +10,7 @@ import pytest
 from dtef_pipeline.qa.item_files.item_log import FileAnswer
 from dtef_pipeline.qa.model import QaItem, ScorerSettings
 from dtef_pipeline.qa.socioscope.socioscope_results import SocioscopeResults, score_given_answers
-from dtef_pipeline.qa.transcripts.metadata import Corpus
+from dtef_pipeline.qa.transcripts.corpus import Corpus
 from tests.made.qa_items import KEEPER, LIGHTHOUSE
 from tests.strict_json import strict
 

@@ -8,22 +8,25 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import spearmanr
 
-from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.score_rows import load_latest_scores, load_qa_scores, load_qa_snapshot_order
-from dtef_pipeline.qa.suites import build_qa_boards, build_suite_board, compute_qa_results
+from dtef_pipeline.asking.snapshot_order import order_in
+from dtef_pipeline.qa.scoring import load_latest_scores, load_qa_scores
+from dtef_pipeline.qa.suites import QA_VALIDITY_CHECKS, build_qa_boards, build_suite_board, compute_qa_results, qa_validity
 from dtef_pipeline.qa.tables import QA_BOARD, QA_BOARDS, QA_CUTS
+from dtef_pipeline.statistics.proportions import compute_wilson_interval
 from dtef_pipeline.tables import COMPARISONS, stack_cuts
-from tests.made.qa_scores import connected, night, score_row, table_of
+from tests.made.qa_scores import connected, night, score_row
 
 Row = Mapping[str, Any]
 
 
-def boards(rows: Sequence[Row], **told: Any) -> dict[str, list[dict[str, Any]]]:
-    made = {name: table.to_pylist() for name, table in build_qa_boards(connected(rows), **told).items()}
+def boards(rows: Sequence[Row]) -> dict[str, list[dict[str, Any]]]:
+    made = {name: table.to_pylist() for name, table in build_qa_boards(connected(rows)).items()}
     cuts = {cut: [row for row in made["qa_board"] if row["cut"] == cut] for cut in QA_CUTS}
     return {**made, **cuts}
 
@@ -33,9 +36,9 @@ def results(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return found
 
 
-def board(rows: Sequence[Row], by: str = "overall") -> list[dict[str, Any]]:
+def board(rows: Sequence[Row], by: str = "overall", **given: Any) -> list[dict[str, Any]]:
     connection = connected(rows)
-    frame = build_suite_board(load_latest_scores(connection), by, order=load_qa_snapshot_order(connection))
+    frame = build_suite_board(load_latest_scores(connection), by, order=order_in(connection, "qa_scores"), **given)
     return stack_cuts({by: frame}, QA_BOARD, QA_CUTS).to_pylist()
 
 
@@ -74,9 +77,9 @@ def test_items_and_subjects_are_averaged_by_hand() -> None:
 def test_what_differs_in_condition_metric_or_measure_stands_on_boards_of_its_own() -> None:
     ways = [{}, {"condition": "cot"}, {"metric": "strict"}, {"measured_by": "judge x"}, {"suite": "own"}]
     rows = [score_row(at / 4, item_id=f"i{item}", **way) for at, way in enumerate(ways) for item in range(3)]
-    found = boards(rows)
-    assert sorted(row["score"] for row in found["overall"]) == [0, 0.25, 0.5, 0.75, 1]
-    assert {row["rank"] for row in found["overall"]} == {1}
+    found = board(rows)
+    assert sorted(row["score"] for row in found) == [0, 0.25, 0.5, 0.75, 1]
+    assert {row["rank"] for row in found} == {1}
     assert len(results(rows)) == 5
 
 
@@ -183,8 +186,8 @@ def test_ranges_of_ranks_tell_far_apart_models_apart_and_near_ones_not() -> None
 
 def test_a_sentence_on_training_data_stands_beside_its_suite_alone() -> None:
     rows = [score_row(1.0), score_row(1.0, suite="own")]
-    found = boards(rows, exposure={"mmlu": "public since 2020-09: answers may be in the training data"})
-    assert {row["suite"]: row["exposure"][:6] for row in found["overall"]} == {"mmlu": "public", "own": ""}
+    found = board(rows, exposure={"mmlu": "public since 2020-09: answers may be in the training data"})
+    assert {row["suite"]: row["exposure"][:6] for row in found} == {"mmlu": "public", "own": ""}
 
 
 def test_pass_at_k_is_of_programs_alone() -> None:
@@ -203,11 +206,6 @@ def test_tables_of_nothing_have_their_columns() -> None:
     assert {name: (len(table), table.schema.names) for name, table in found.items()} == {
         name: (0, schema.names) for name, schema in {**QA_BOARDS, "comparisons": COMPARISONS}.items()
     }
-
-
-def test_views_that_there_are_not_are_refused() -> None:
-    with pytest.raises(ConfigError, match="board by 'round': allowed: overall, part, cluster"):
-        build_suite_board(table_of([]), "round")
 
 
 ROW = st.tuples(
@@ -263,31 +261,9 @@ def test_boards_agree_with_a_plain_loop(drawn: list[tuple[Any, ...]]) -> None:
         }
 
 
-_NUMBERS = ["score", "score_low", "score_high", "macro_score", "macro_low", "rank", "rank_low", "rank_high", "coverage"]
-
-
-def _who(row: Row, names: Mapping[str, str] | None = None) -> tuple[Any, ...]:
-    return row.get("part"), row.get("cluster"), (names or {}).get(row["model"], row["model"])
-
-
-def test_the_order_of_rows_and_the_names_of_models_change_no_number() -> None:
+def test_the_order_of_rows_changes_no_number() -> None:
     rows = world({"a": 0.7, "b": 0.5, "c": 0.3}, {f"s{at}": 5 + at for at in range(3)})
-    first = boards(rows)
-    shuffled = random.Random(1).sample(rows, len(rows))
-    assert boards(shuffled) == first
-    other = {"a": "zeta", "b": "y", "c": "x"}
-    renamed = boards([{**row, "model": other[row["model"]], "model_variant": other[row["model"]]} for row in rows])
-    for table in QA_CUTS:
-        names = [name for name in _NUMBERS if name in first[table][0]]
-        wanted = {_who(row, other): [row[name] for name in names] for row in first[table]}
-        for row in renamed[table]:
-            known = [at for at, value in enumerate(wanted[_who(row)]) if value is not None]
-            assert [row[names[at]] for at in known] == pytest.approx([wanted[_who(row)][at] for at in known])
-    changed = {
-        (other[row["model"]], other[row["other_model"]]): (row["difference"], row["p_adjusted"]) for row in first["comparisons"]
-    }
-    again = {(row["model"], row["other_model"]): (row["difference"], row["p_adjusted"]) for row in renamed["comparisons"]}
-    assert again == {pair: pytest.approx(numbers) for pair, numbers in changed.items()}
+    assert boards(random.Random(1).sample(rows, len(rows))) == boards(rows)
 
 
 def test_a_cluster_that_is_not_reported_is_the_item_itself() -> None:
@@ -310,11 +286,7 @@ def test_an_answer_that_cites_nothing_is_no_failure_and_counted_by_itself() -> N
         *quoted("existence", 0, model="none"),
         *quoted("score", 11, 1, model="few"),
     ]
-    found = {
-        (row["metric"], row["model"]): row
-        for row in build_qa_boards(connected(rows))["qa_board"].to_pylist()
-        if row["cut"] == "overall"
-    }
+    found = {(row["metric"], row["model"]): row for row in board(rows)}
     told = {key: (row["n_uncited"], row["n_failed"], row["rank"]) for key, row in found.items()}
     assert told == {
         ("existence", "few"): (2, 0, None),
@@ -328,3 +300,110 @@ def test_an_answer_that_cites_nothing_is_no_failure_and_counted_by_itself() -> N
     assert "8 of 12 items, 2 answers" in notes["fails"]
     assert notes["most"] == ""
     assert notes["none"].startswith("no answer")
+
+
+def of_orders(lead: float, n: int = 200, orders: int = 4) -> list[dict[str, Any]]:
+    """A model that is right more often by `lead` where the options stand in the first order."""
+    rng = np.random.default_rng(2)
+    hard = rng.uniform(0.2, 0.7, n)
+    ways = ["letters", *(f"letters,rotated-{order}" for order in range(1, orders))]
+    return [
+        score_row(float(rng.random() < hard[item] + lead * (order == 0)), item_id=f"i{item}", condition=way)
+        for order, way in enumerate(ways)
+        for item in range(n)
+    ]
+
+
+def response_of(at: int) -> dict[str, Any]:
+    """The columns that name the response to item `at`."""
+    keys = ("suite", "part", "item_id", "condition", "model", "model_variant", "draw", "snapshot", "temperature")
+    row = score_row(item_id=f"i{at}")
+    return {name: row[name] for name in keys}
+
+
+def judged(scores: Sequence[float | None], evaluator: str = "semantic", **given: Any) -> list[dict[str, Any]]:
+    named = {"evaluator": evaluator, "judge_model": "j", "judge_variant": "j[t=0]", "self_judged": False, **given}
+    reasons = {True: "unreadable", False: None}
+    return [{**response_of(at), "score": score, "reason": reasons[score is None], **named} for at, score in enumerate(scores)]
+
+
+def asked(texts: Sequence[str]) -> list[dict[str, Any]]:
+    return [{**response_of(at), "response": text, "call_status": "answered"} for at, text in enumerate(texts)]
+
+
+def found(scores: Sequence[Row], responses: Sequence[Row] = (), judgements: Sequence[Row] = ()) -> dict[str, dict[str, Any]]:
+    rows = qa_validity(connected(scores, responses, judgements)).to_pylist()
+    assert len({row["check"] for row in rows}) == len(rows)
+    return {row["check"]: row for row in rows}
+
+
+def test_a_model_that_likes_one_order_is_warned_of() -> None:
+    row = found(of_orders(0.25))["position_bias"]
+    assert (row["is_suspect"], row["condition"], row["value"]) == (True, "letters", pytest.approx(0.25, abs=0.1))
+    assert 0.05 < row["low"] < row["value"] < row["high"]
+    other = found(of_orders(0.0))["position_bias"]
+    assert (other["is_suspect"], other["value"] < 0.12, other["low"] < 0.1) == (False, True, True)
+
+
+def test_the_range_of_orders_by_hand_and_on_items_of_every_order_alone() -> None:
+    right = {"": (1, 1, 1, 0, 1, 1), ",rotated-1": (1, 0, 0, 0, 1, 1), ",rotated-2": (1, 1, 0, 0, 1, 1)}
+    rows = [
+        score_row(float(one), item_id=f"i{at}", condition=f"letters{order}")
+        for order, values in right.items()
+        for at, one in enumerate(values)
+    ]
+    row = found([*rows, score_row(0.0, item_id="only")])["position_bias"]
+    assert (row["value"], row["n"]) == (pytest.approx(5 / 6 - 3 / 6), 6)
+
+
+def test_one_order_has_no_row_and_few_items_have_a_note() -> None:
+    assert "position_bias" not in found(of_orders(0.0, orders=1))
+    row = found(of_orders(0.0, n=4))["position_bias"]
+    assert (row["value"], row["note"]) == (None, "no range: 4 items, at least 5 are needed")
+
+
+def test_an_arbiter_that_finds_wrong_numbers_right_is_warned_of_and_one_that_agrees_is_not() -> None:
+    numeric = [score_row(float(at % 2), item_id=f"i{at}", scorer="numeric", metric="numeric") for at in range(40)]
+    wrong = judged([0.9 if at % 2 or at < 6 else 0.1 for at in range(40)], "factuality")
+    row = found(numeric, asked(["x"] * 40), wrong)["judge_against_numeric"]
+    told = [row[name] for name in ("value", "low", "high", "n", "is_suspect")]
+    assert told == [*map(pytest.approx, (3 / 40, *map(float, compute_wilson_interval(3, 40)))), 40, True]
+    agreeing = judged([0.5 if at % 2 else 0.49 for at in range(40)], "factuality")
+    row = found(numeric, asked(["x"] * 40), agreeing)["judge_against_numeric"]
+    assert (row["value"], row["is_suspect"]) == (0, False)
+
+
+def test_failed_judgements_are_a_share_of_those_that_were_wanted() -> None:
+    skipped = [{**row, "item_id": f"more{at}", "reason": "skipped_sample"} for at, row in enumerate(judged([None] * 9))]
+    rows = judged([None if at < 2 else 0.5 for at in range(20)]) + skipped
+    row = found([score_row(0.5)], [], rows)["judge_failures"]
+    assert (row["value"], row["n"], row["is_suspect"]) == (0.1, 20, True)
+
+
+def test_a_judge_of_the_same_maker_is_warned_of() -> None:
+    row = found([score_row(0.5)], [], judged([0.5] * 4, self_judged=True))["self_judged"]
+    assert (row["value"], row["n"], row["is_suspect"]) == (1, 4, True)
+    assert not found([score_row(0.5)], [], judged([0.5] * 4))["self_judged"]["is_suspect"]
+
+
+def test_longer_answers_that_score_more_are_warned_of() -> None:
+    rng = np.random.default_rng(3)
+    texts = ["x" * int(n) for n in rng.integers(1, 400, 60)]
+    scores = [float(np.clip(len(text) / 400 + rng.normal(0, 0.2), 0, 1)) for text in texts]
+    row = found([score_row(0.5)], asked(texts), judged(scores))["length_and_semantic"]
+    assert row["value"] == pytest.approx(spearmanr([len(text) for text in texts], scores).statistic)
+    assert row["low"] < row["value"] < row["high"] <= 1
+    assert row["is_suspect"]
+    alike = found([score_row(0.5)], asked(texts[:8]), judged([0.5] * 8))["length_and_semantic"]
+    assert (alike["value"], alike["note"][:16]) == (None, "no correlation: ")
+
+
+def test_earlier_snapshots_are_not_looked_at() -> None:
+    old = {"snapshot": "2020-01-01"}
+    scores = [score_row(0.5, item_id=f"i{at}") for at in range(4)] + [score_row(0.5, answered_at=None, **old)]
+    assert found(scores, [], judged([0.5] * 4) + judged([None] * 2, **old))["judge_failures"]["n"] == 4
+
+
+def test_scores_alone_make_a_table_and_every_check_has_a_name() -> None:
+    assert len(qa_validity(connected([score_row(0.5)]))) == 0
+    assert len(set(QA_VALIDITY_CHECKS)) == 5

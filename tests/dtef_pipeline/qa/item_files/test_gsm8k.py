@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.qa.item_files.gsm8k import find_defined_functions, load_gsm8k, load_humaneval
+from dtef_pipeline.qa.item_files.benchmarks import find_defined_functions, load_gsm8k, load_humaneval
 from dtef_pipeline.qa.item_files.item_log import MAX_FINDINGS
 from dtef_pipeline.qa.item_files.rows import LONGEST_ROW, MAX_UNPACKED_BYTES
 from dtef_pipeline.qa.model import ItemError
@@ -41,15 +41,6 @@ def test_shards_of_one_table_are_one_file(tmp_path: Path, name: str) -> None:
     shards[0].unlink()
     (finding,) = load_gsm8k(tmp_path).findings
     assert (finding.level, finding.code, finding.found) == ("warning", "shards", "'1 of 2'")
-
-
-def test_the_same_twice_is_kept_with_a_warning_that_names_both_written_lines(tmp_path: Path) -> None:
-    found = load_gsm8k(
-        written_lines(tmp_path / "x.jsonl", GOOD, {**GOOD, "question": "How few?"}, {**GOOD, "question": " how  MANY?"})
-    )
-    assert len(found.items) == 3
-    (finding,) = found.findings
-    assert (finding.level, finding.code, finding.line, finding.found) == ("warning", "repeated", 3, "'gsm8k/0 in line 1'")
 
 
 @pytest.mark.parametrize(("stated", "number"), CASES["numbers_lose_commas_and_currency"])

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dtef_pipeline.qa.item_files.benchmarks import load_mmlu
 from dtef_pipeline.qa.item_files.item_log import LoadedItems
-from dtef_pipeline.qa.item_files.mmlu import load_mmlu
 from dtef_pipeline.qa.model import QaItem
 from tests.made.qa_items import written_lines
 from tests.made.shared_cases import cases_beside, shared

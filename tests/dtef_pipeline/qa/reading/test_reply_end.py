@@ -52,6 +52,6 @@ def test_answers_about_interviews_end_there_too() -> None:
     ["<|im_end|>", "\nQuestion:", "\nQuestion 2:", "\nTask  ", " ", "</s> ", "\n[INST]x", "<|im_start|>assistant", "<", "\n**"],
 )
 def test_long_texts_of_one_piece_are_ended(piece: str) -> None:
-    for text in (piece * 50_000, "\nQuestion" + piece * 50_000):
+    for text in (piece * 20_000, "\nQuestion" + piece * 20_000):
         assert len(cut_at_end(text).text) <= len(text)
         cut_before_next_turn(text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from dtef_pipeline.qa.score_validity import QA_VALIDITY_CHECKS
 from dtef_pipeline.qa.settings import ITEM_TEMPLATES, QaCondition
 from dtef_pipeline.qa.site.qa_labels import (
     CHECK_WORDS,
@@ -17,6 +16,7 @@ from dtef_pipeline.qa.site.qa_labels import (
     ranked_metric_words,
     scorer_words,
 )
+from dtef_pipeline.qa.suites import QA_VALIDITY_CHECKS
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from hypothesis import strategies as st
-
 from dtef_pipeline.qa.model import ItemScore, Scorer, ScorerSettings, WrittenResponse
 
-ANY_ANSWER = st.text(st.characters(exclude_categories=()))
-"""Lone surrogates and NUL too."""
 NO_SYNONYMS = ScorerSettings(synonyms={})
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.qa.model import ItemScore, ScorerSettings
 from dtef_pipeline.qa.socioscope.lists import ListMany, ListOne
-from dtef_pipeline.qa.socioscope.words import words
-from tests.dtef_pipeline.qa.socioscope.scored import ANY_ANSWER, NO_SYNONYMS, score
+from tests.dtef_pipeline.qa.socioscope.scored import score
 from tests.made.shared_cases import cases_beside
 
 CASES = cases_beside(__file__)
@@ -94,24 +91,6 @@ def test_a_name_that_the_text_only_begins_counts_nothing(
         assert (one.value, one.details["found"], one.flags) == (pytest.approx(value), found, ())
 
 
-@given(METRICS, ANSWERS)
-def test_the_order_of_a_metric_does_not_matter(metric: dict[str, float], answer: list[str]) -> None:
-    turned = dict(reversed(metric.items()))
-    for scorer in (ListOne(), ListMany()):
-        first, second = score(scorer, " ".join(answer), metric), score(scorer, " ".join(answer), turned)
-        assert (first.status, first.flags, first.value) == (second.status, second.flags, pytest.approx(second.value))
-
-
-@given(ANY_ANSWER, METRICS, st.floats(0, 1))
-def test_any_answer_has_a_score_from_0_to_1(answer: str, metric: dict[str, float], penalty: float) -> None:
-    settings = ScorerSettings(synonyms={}, penalty=penalty)
-    for scorer in (ListOne(), ListMany()):
-        found = score(scorer, answer, metric, settings=settings)
-        assert found.value is None or 0 <= found.value <= 1
-        assert found.status in ("ok", "unparseable", "unscorable")
-        json.dumps(found.details, allow_nan=False)
-
-
 class TestListOne:
     @pytest.mark.parametrize(("answer", "value", "flags"), CASES["what_is_mentioned_first_counts"])
     def test_what_is_mentioned_first_counts(self, answer: str, value: float, flags: list[str]) -> None:
@@ -128,16 +107,12 @@ class TestListOne:
         assert score(ListOne(), "car or bicycle", TRAVEL, settings=strict).value == 0
         assert score(ListOne(), "car, a car", TRAVEL, settings=strict).value == 1
 
-    @pytest.mark.parametrize("answer", ["five", "5", "5.0", "05", "about five of them", "5%"])
-    def test_numbers_are_compared_by_value(self, answer: str) -> None:
-        assert score(ListOne(), answer, {"5": 1}, settings=ScorerSettings()).value == 1
-
-    @pytest.mark.parametrize("answer", ["5th", "15", "V", "fin", "-5", "5.5", "fifth", "five hundred", "55"])
-    def test_other_numbers_are_other_values(self, answer: str) -> None:
+    def test_numbers_are_compared_by_value(self) -> None:
         everything = ScorerSettings(wordnet_senses="all")
-        assert score(ListOne(), answer, {"5": 1}, settings=everything).value == 0
-
-    def test_thousands_are_one_number(self) -> None:
+        for answer in ("five", "5", "5.0", "05", "about five of them", "5%"):
+            assert score(ListOne(), answer, {"5": 1}, settings=ScorerSettings()).value == 1, answer
+        for answer in ("5th", "15", "V", "fin", "-5", "5.5", "fifth", "five hundred", "55"):
+            assert score(ListOne(), answer, {"5": 1}, settings=everything).value == 0, answer
         assert score(ListOne(), "There were 1,319 of them.", {"1319": 1, "319": 0}).flags == ()
         assert score(ListOne(), "one hundred fifty-seven thousand", {"157,000": 1}).value == 1
 
@@ -212,11 +187,5 @@ class TestListMany:
             assert (found.status, found.value, found.score) == ("unscorable", None, None)
             assert found.reason
 
-    @pytest.mark.parametrize("penalty", [-0.1, 1.1, float("nan")])
-    def test_a_penalty_is_a_share(self, penalty: float) -> None:
-        with pytest.raises(ConfigError, match="penalty"):
-            score(ListMany(), "car", TRAVEL, settings=ScorerSettings(penalty=penalty))
-
     def test_an_empty_answer_cannot_be_read(self) -> None:
-        assert score(ListMany(), "[]", SEA, settings=NO_SYNONYMS).flags == ("empty",)
-        assert words("[]") == []
+        assert score(ListMany(), "[]", SEA).flags == ("empty",)

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from dtef_pipeline.qa.transcripts.chunks import build_documents_table, split_into_chunks
-from dtef_pipeline.qa.transcripts.corpus_files import load_corpus
-from dtef_pipeline.qa.transcripts.metadata import Corpus
+from dtef_pipeline.qa.transcripts.corpus import Corpus, load_corpus
 from tests.conftest import SHARED
 
 INTERVIEWS = SHARED / "transcripts"

@@ -13,12 +13,8 @@ from dtef_pipeline.qa.transcripts.chunks import (
     build_index_texts,
     split_into_chunks,
 )
-from dtef_pipeline.qa.transcripts.metadata import SpokenTurn, Transcript
-from tests.dtef_pipeline.qa.transcripts.interviews import (
-    METADATA,
-    needs_interviews,
-    shared_documents,
-)
+from dtef_pipeline.qa.transcripts.corpus import SpokenTurn, Transcript
+from tests.dtef_pipeline.qa.transcripts.interviews import METADATA, needs_interviews, shared_documents
 
 PARAGRAPH = " ".join(["word"] * 100)
 LINES = st.lists(st.sampled_from(["word", "zwei ", "\n", "\n \n", "é…", " ", "\r\n", PARAGRAPH]), max_size=12).map("".join)

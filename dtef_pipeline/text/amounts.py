@@ -1,9 +1,10 @@
-"""Describe costs of which a part is unknown."""
+"""Amounts in words: costs of which a part is unknown, time spans, and how much of the planned work was not done."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from dtef_pipeline.text.number_words import format_count
@@ -38,3 +39,30 @@ def format_short_costs(cost_usd: float | None, attempts: int, most_usd: float | 
     if cost_usd:
         parts = [f"${cost_usd:.2f}" if cost_usd >= 0.01 else "under $0.01"]
     return [*parts, *filter(None, [describe_unknown_cost(attempts, most_usd)])]
+
+
+_SECONDS_IN = {"day": 86400, "hour": 3600, "minute": 60, "second": 1}
+
+
+def format_span(span: timedelta) -> str:
+    """Return `3 hours`, in the largest unit that fits."""
+    seconds = max(int(span.total_seconds()), 0)
+    unit = next((name for name, size in _SECONDS_IN.items() if seconds >= size), "second")
+    return format_count(seconds // _SECONDS_IN[unit], unit)
+
+
+def describe_shortfall(total: int, n_done: int, n_stopped: int, n_failed: int, words: tuple[str, str]) -> str:
+    """Return `12 of 24 episodes were played: a budget ended 9, 2 failed, 1 is not made`, or "" if nothing is missing.
+
+    `words`: the noun and the participle, `("episode", "played")`. `n_stopped`: those that a budget stopped.
+    """
+    if n_done >= total:
+        return ""
+    remaining = total - n_done - n_stopped - n_failed
+    reasons = [
+        *([f"a budget ended {n_stopped:,}"] if n_stopped else []),
+        *([f"{n_failed:,} failed"] if n_failed else []),
+        *([f"{remaining:,} {'is' if remaining == 1 else 'are'} not made"] if remaining > 0 else []),
+    ]
+    noun, verb = words
+    return f"{n_done:,} of {format_count(total, noun)} {'was' if total == 1 else 'were'} {verb}: {', '.join(reasons)}"
