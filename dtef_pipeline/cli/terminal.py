@@ -72,8 +72,12 @@ def print_rows(
     output: str,
     lines: Iterable[str],
     explained_as: str = "",
+    number_ends: Ends | None = None,
 ) -> None:
-    """Print the table, then notes on rows, `lines`, and a reference to the columns' meaning; for other programs only the rows."""
+    """Print the table, then notes on rows, `lines`, and a reference to the columns' meaning; for other programs only the rows.
+
+    `number_ends`: see `render`.
+    """
     if output != "table":
         click.echo(render(frame, output))
         return
@@ -85,7 +89,8 @@ def print_rows(
         table[name] = frame[name].map({True: "yes", False: ""})
     columns = [name for name in layout.columns if name in table and (table[name].notna() & (table[name] != "")).any()]
     lines = [*_format_notes(layout, frame), *lines]
-    print_table(table, explained_as, columns=columns, kept=layout.always_shown, first_out=layout.hidden_first, lines=lines)
+    kept, first_out = layout.always_shown, layout.hidden_first
+    print_table(table, explained_as, columns=columns, kept=kept, first_out=first_out, lines=lines, ends=number_ends)
 
 
 def whole_frame(rows: pa.Table) -> pd.DataFrame:

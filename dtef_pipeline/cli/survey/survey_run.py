@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import duckdb
+
 from assets.stage.partitions import require_snapshot
 from assets.survey.nightly import load_checked_panel, with_blueprints
-from dtef_pipeline.asking.models import Models
+from dtef_pipeline.asking.models import COMPUTED_SQL, Models
+from dtef_pipeline.asking.snapshot_name import parse_name_time
+from dtef_pipeline.asking.snapshot_order import among, snapshot_order
+from dtef_pipeline.boards.item_board import list_mixed_served
 from dtef_pipeline.cli.families import load_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
 from dtef_pipeline.cli.stage_runs import StageRuns, check_settings, name_of_asked
 from dtef_pipeline.cli.survey.question_lines import question_lines
-from dtef_pipeline.cli.survey.run_summary import report_after_run
+from dtef_pipeline.cli.survey.survey_board import print_survey_board
 from dtef_pipeline.cli.terminal import say
+from dtef_pipeline.cli.warehouse_access import NothingToShowError, query_rounds
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.family.run_settings import build_option_settings
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.identity import partition_key
 from dtef_pipeline.survey.blueprint.options import BlueprintOptions
+from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.identity import SPACE
 from dtef_pipeline.survey.settings import SurveySettings, build_survey_run_config
+from dtef_pipeline.tables import ANSWERED, READ_ENOUGH
 from dtef_pipeline.text.name_matching import list_nearest
 from dtef_pipeline.text.number_words import format_count, list_first_names
 from resources.failures import is_full
@@ -123,13 +132,108 @@ def _introduce(context: RunContextOfCommand, selection: RunSelection) -> Iterato
 
 
 def _after(context: RunContextOfCommand, _: Sequence[str], running: StageRuns) -> AfterRun:
-    all_answered = True
-    if not context.options.from_store:
-        with keep_terminal():
-            all_answered = report_after_run(context)
+    """Print the board of the run, and return its warnings."""
+    options, warnings, is_silent = context.options, list[str](), False
+    if not options.from_store and context.warehouse.values("scores", "round"):
+        variants = [model.variant for model in context.models.resolve(options.models)]
+        counts, is_silent, warnings = query_rounds(
+            context.warehouse,
+            lambda connection: summarize_scores(connection, options.snapshot, options.rounds, variants),
+            ["scores", "predictions"],
+            options.rounds,
+        )
+        say(f"predictions of these models in snapshot {options.snapshot}, all runs so far: {counts}\n")
+        _print_board(context)
     if context.flags.no_roll_ups:
         say("no roll-ups: `dtef board --refresh` or the next run updates boards, costs, drift of models and the report")
-    return AfterRun(_warn_of_superseded(running.outcome.superseded), exit_code=0 if all_answered else SOME_MODEL_SILENT)
+    superseded = _warn_of_superseded(running.outcome.superseded)
+    return AfterRun((*warnings, *superseded), exit_code=SOME_MODEL_SILENT if is_silent else 0)
+
+
+def _print_board(context: RunContextOfCommand) -> None:
+    options = context.options
+    board_options = SurveyBoardOptions(
+        metric=options.metric,
+        rounds=tuple(options.rounds),
+        context_levels=tuple(options.context_levels),
+        snapshot=options.snapshot,
+        segments=tuple(options.segments),
+        questions=options.questions,
+        sample_segments=options.sample_segments,
+    )
+    with keep_terminal(), suppress(NothingToShowError):
+        print_survey_board(context.warehouse, "overall", board_options)
+
+
+def summarize_scores(
+    connection: duckdb.DuckDBPyConnection, snapshot: str, rounds: Sequence[str], variants: Sequence[str]
+) -> tuple[str, bool, list[str]]:
+    """Return the models' counts by status, whether a language model has no response at all, and warnings.
+
+    `connection` has `scores`, in the order of all snapshots (see `snapshot_order`), and `predictions`.
+    """
+    parameters = [list(rounds), list(variants), snapshot]
+    rows = connection.execute(
+        "SELECT status, count(*) FROM scores WHERE list_contains($1, round) AND list_contains($2, model_variant) AND snapshot = $3 "
+        "GROUP BY 1 ORDER BY 1",
+        parameters,
+    ).fetchall()
+    silent = connection.execute(
+        f"SELECT model FROM predictions WHERE {_OF_MODELS} AND snapshot = $3 "
+        "GROUP BY model HAVING bool_or(call_status = 'error') AND NOT bool_or(call_status = 'answered')",
+        parameters,
+    ).fetchall()
+    warnings = [
+        *_describe_unread(connection, parameters),
+        *list_mixed_served(connection, "predictions", snapshot),
+        *_describe_order_problem(connection, parameters),
+    ]
+    return ", ".join(f"{count:,} {status}" for status, count in rows), bool(silent), [f"warning: {line}" for line in warnings]
+
+
+_SAME_RESPONSE = ("prompt_id", "question_id", "context_level", "model_variant", "snapshot", "draw")
+"""Columns that identify a response in `scores` and `predictions`."""
+_OF_MODELS = f"NOT {COMPUTED_SQL} AND list_contains($1, round) AND list_contains($2, model_variant)"
+
+
+def _describe_unread(connection: duckdb.DuckDBPyConnection, parameters: Sequence[Any]) -> Iterator[str]:
+    """Yield a line per model with less than READ_ENOUGH of its responses readable."""
+    rows = connection.execute(
+        "SELECT model, count(*) AS answered, count(*) FILTER (status <> 'ok') AS unread, mode(reason) FILTER (status <> 'ok') "
+        f"FROM scores WHERE {_OF_MODELS} AND snapshot = $3 AND list_contains($4, status) GROUP BY model ORDER BY model",
+        [*parameters, list(ANSWERED)],
+    ).fetchall()
+    for model, n_answered, unread, reason in rows:
+        if n_answered - unread >= READ_ENOUGH * n_answered:
+            continue
+        quoted = model.replace("'", "''")
+        share = "none" if unread == n_answered else f"only {n_answered - unread:,}"
+        little = ", so its scores are unreliable" if unread == n_answered else ""
+        texts = (
+            f"SELECT DISTINCT reason, response FROM scores JOIN predictions USING ({', '.join(_SAME_RESPONSE)}) "
+            f"WHERE scores.model = '{quoted}' AND snapshot = '{parameters[2]}' AND status <> 'ok' LIMIT 20"
+        )
+        yield (
+            f"{model}: {share} of {format_count(n_answered, 'response')} could be read ({unread / n_answered:.1%} unread){little}; "
+            f'most often: {reason}; its responses: dtef sql "{texts}"'
+        )
+
+
+def _describe_order_problem(connection: duckdb.DuckDBPyConnection, parameters: Sequence[Any]) -> Iterator[str]:
+    """Yield a warning if another snapshot of these models counts as later, so that boards over all snapshots do not show this one."""
+    rounds, variants, snapshot = parameters
+    rows = connection.execute(
+        f"SELECT DISTINCT snapshot::VARCHAR FROM scores WHERE {_OF_MODELS} AND list_contains($3, status)",
+        [rounds, variants, list(ANSWERED)],
+    ).fetchall()
+    order = among(snapshot_order(connection), [label for (label,) in rows])
+    if snapshot not in order or order[-1] == snapshot:
+        return
+    counts_as = "the date that it begins with" if parse_name_time(snapshot) else "the time of its first response"
+    yield (
+        f"snapshot {snapshot} counts as {counts_as}, which is before {order[-1]}: where both have a response, `dtef board` and the "
+        f"report show the later one; `dtef board --snapshot {snapshot}` shows this one"
+    )
 
 
 def _warn_of_superseded(number: int) -> Iterator[str]:
@@ -162,5 +266,6 @@ SURVEY_RUN = FamilyRun(
     roll_up=lambda context, running: running.roll_up(context.warehouse, context.options.metric),
     after=_after,
     sized_by=("predictions", "language-model prediction"),
+    failure_columns=("call_status", "error"),
     assumes=_describe_assumptions,
 )

@@ -13,21 +13,12 @@ from tests.dtef_pipeline.cli.commands import (
     dtef,
     query,
     refused,
-    run_stages,
     serve_as,
 )
 from tests.fake_llm_server import FakeLLM
 from tests.made.shared_cases import cases_beside
 
 CASES = cases_beside(__file__)
-
-
-@pytest.mark.thorough
-def test_the_line_above_a_board_counts_no_questions_that_the_round_does_not_have(ingested: Path) -> None:
-    """It said "the first 20 questions" of a round of 18."""
-    ((there,),) = [row.values() for row in query("SELECT max(question_order) + 1 FROM survey_responses")]
-    printed = run_stages("--round", "S1", "--segment", SEGMENTS[0], "--model", "baseline/uniform", "--questions", "99")
-    assert f"; all {there} questions; context 0;" in printed
 
 
 class TestRunRefuses:
@@ -74,7 +65,7 @@ class TestRunRefuses:
     ) -> None:
         for options in (["--questions", "0"], ["--draws", "0"]):
             assert "is not in the range 1<=x<=" in refused("run", "--round", "S1", *options)
-        assert "--draws: '1.5' is not a whole number" in refused("run", "--round", "S1", "--draws", "1.5")
+        assert "--draws: '1.5' is not a valid integer" in refused("run", "--round", "S1", "--draws", "1.5")
         assert "no round" in refused("run")
         monkeypatch.setenv("DTEF_MODELS", "/nowhere/models.yaml")
         assert "DTEF_MODELS names /nowhere/models.yaml, which does not exist" in refused("run", "--round", "S1")

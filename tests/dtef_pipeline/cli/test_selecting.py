@@ -69,11 +69,11 @@ class TestBudgets:
         what = ["--round", "S1", "--segment", SEGMENTS[0], "--segment", "gender:male", "--model", "fake", "--questions", "4"]
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
-            printed = run_stages(*what, "--max-calls", "5")
+            result = dtef("run", *what, "--max-calls", "5", "--no-roll-ups")
             assert server.answered == 5
-            assert "3 budget" in printed
-            assert "sent as candidate: 5 calls, " in printed
-            assert "fake: a budget was reached, 3 calls not made: " in printed
+            assert "3 budget" in result.stdout
+            assert "sent as candidate: 5 calls, " in result.stdout
+            assert "fake: 3 language-model predictions of 8 missing, because a budget was reached" in result.stderr
             counted = query(
                 "SELECT status, count(*) AS n, count(score) AS scored FROM scores WHERE model = 'fake' GROUP BY 1 ORDER BY 1"
             )
@@ -127,7 +127,9 @@ class TestSegmentsThatLieApart:
             serve_as(server, ingested, monkeypatch)
             result = dtef("run", *ROUND, "--model", "fake", "--no-roll-ups")
         assert result.exit_code == 4, result.output
-        assert "fake: 3 calls failed (the same command sends them again): fake: HTTP 401: no such key" in result.stdout
+        assert (
+            "warning: fake: 3 language-model predictions of 3 failed (fake: HTTP 401: no such key); the same" in result.stderr
+        )
 
 
 @pytest.fixture
@@ -202,16 +204,16 @@ def test_the_summary_the_command_and_the_table_agree(ingested: Path, monkeypatch
 
     with FakeLLM(reply=lambda call: distribution(call, 40), fault=fault) as server:
         serve_as(server, ingested, monkeypatch, **PRICES)
-        printed = ok("run", "--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4", "--context", "0", "--context", "2")
+        what = ["--questions", "4", "--context", "0", "--context", "2"]
+        result = dtef("run", "--round", "S1", *CHOSEN, "--model", "fake", *what)
     (row,) = strict(ok("costs", "--family", "survey", "--json"))
     assert row["answered"] == server.answered
     assert row["answered"] + row["failed"] == 2 * 2 * 4
     tokens = row["prompt_tokens"] + row["completion_tokens"]
     assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] + 2 * row["completion_tokens"]) / 1e6)
-    assert (
-        f"sent as candidate: {row['answered'] + row['failed']} calls, {tokens:,} tokens, ${row['cost_usd']:,.4f}\n" in printed
-    )
-    assert f"  fake: {row['failed']} calls failed" in printed
+    calls = row["answered"] + row["failed"]
+    assert f"sent as candidate: {calls} calls, {tokens:,} tokens, ${row['cost_usd']:,.4f}\n" in result.stdout
+    assert f"warning: fake: {row['failed']} language-model predictions of {calls} failed" in result.stderr
     (table,) = query("SELECT sum(answered)::INT AS answered, sum(failed)::INT AS failed, sum(cost_usd) AS usd FROM costs")
     assert (table["answered"], table["failed"]) == (row["answered"], row["failed"])
     assert table["usd"] == pytest.approx(row["cost_usd"])
