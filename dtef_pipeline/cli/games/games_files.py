@@ -12,7 +12,7 @@ import click
 import yaml
 
 from assets.games.game_catalog import load_known_persona_versions, load_known_scenarios, load_scenario_versions
-from dtef_pipeline.cli.family_verbs import AddedParts, CheckReport, FamilyFiles
+from dtef_pipeline.cli.family_verbs import Addition, AddReport, CheckReport, FamilyFiles
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import explain_missing_folder
 from dtef_pipeline.errors import ConfigError, DtefError, SourceError
@@ -105,7 +105,7 @@ def _export(kind: LineKind, documents: Collection[LineDocument], file: Path) -> 
     click.echo(f"{format_count(len(documents), kind)} in {file}")
 
 
-def _read(warehouse: Warehouse, file: Path, user: str | None) -> list[AddedParts]:
+def _read(warehouse: Warehouse, file: Path, user: str | None) -> list[Addition]:
     data = _read_bytes(file)
     kind = detect_line_kind(data)
     if kind == "persona" and user is not None:
@@ -119,7 +119,7 @@ def _read(warehouse: Warehouse, file: Path, user: str | None) -> list[AddedParts
         lines.append(_add_personas(file, data) if kind == "persona" else _add_scenarios(file, data, user))
         return AddResult([], [])
 
-    return [AddedParts(add, lambda _: lines)]
+    return [Addition(add, lambda _: AddReport(lines))]
 
 
 def _add_scenarios(file: Path, data: bytes, user: str | None) -> str:

@@ -27,7 +27,7 @@ part_option = options(
         metavar="NAME",
         help="Name of the part in the pipeline, for questions about interviews.  [default: the file's name, less its ending]",
     ),
-    flag("--replace", help="Replace a part that was added from another path, with its scores."),
+    flag("--replace", help="Replace a part that was added from another path."),
 )
 
 
@@ -115,8 +115,8 @@ QA = FamilyWords(
         """Add the questions of a suite at PATH to the pipeline: a partition per part (a subject, or a file). Makes no calls.
 
     SUITE is mmlu, gsm8k, humaneval, socioscope, or one of the file that --suites names. Rows that are not usable are listed and left out.
-    Added again, a changed file replaces the earlier one. If a file from another path would lose items, give it another name (--part), or
-    replace the earlier one (--replace).
+    Added again, a changed file replaces the earlier one. If a part was added from another path with other contents, give it another name
+    (--part), or replace the earlier one (--replace).
 
     \b
     Exit code: 0 done; 1 a part could not be read; 2 nothing was changed.
