@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,24 +18,12 @@ class MainCommands(Commands):
     """A group with the groups of plugin families after its own commands. Plugins are loaded when used, not when listed."""
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
-        with shorten_usage_errors(lambda: "dtef"):
+        with shorten_usage_errors():
             return super().make_context(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        words = [*ctx._protected_args, *ctx.args]  # click empties them
-        with shorten_usage_errors(lambda: self._find_command_path(ctx, words)):
+        with shorten_usage_errors():
             return super().invoke(ctx)
-
-    def _find_command_path(self, ctx: click.Context, words: Sequence[str]) -> str:
-        """Return `dtef preference vote` for these words and options that follow it: click's parser does not say which command it was."""
-        path = ctx.command_path
-        command: click.Command = self
-        for word in words:
-            found = command.get_command(ctx, word) if isinstance(command, click.Group) else None
-            if found is None:
-                break
-            path, command = f"{path} {word}", found
-        return path
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from dtef_pipeline.family.plugins import find_plugin_points
