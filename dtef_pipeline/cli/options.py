@@ -274,9 +274,3 @@ def refuse_estimate_of_judging(first: str) -> None:
         raise ConfigError(
             "--estimate does not work with --from judge; use --from ask or --from ingest, in which stored responses cost nothing"
         )
-
-
-def make_roll_up_option(family: str) -> Option:
-    """Return the option `--no-roll-ups` of a family's run."""
-    help_text = f"Do not update boards now; `dtef {family} board --refresh` or the next run does."
-    return click.option("--no-roll-ups", is_flag=True, help=help_text)

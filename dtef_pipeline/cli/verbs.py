@@ -19,7 +19,6 @@ from dtef_pipeline.cli.options import (
     flag,
     format_options,
     make_budget_options,
-    make_roll_up_option,
     make_start_option,
     options,
     snapshot_option,
@@ -103,7 +102,7 @@ def run_command(
         snapshot_option,
         make_budget_options(*roles),
         *([make_start_option(*starts)] if starts else []),
-        make_roll_up_option(family),
+        flag("--no-roll-ups", help=f"Do not update boards now; `dtef {family} board --refresh` or the next run does."),
     )
     function = options(*asks, estimate_options, *verb.options)(reports_errors(run))
     config = {"settings": settings, "callbacks": callbacks}

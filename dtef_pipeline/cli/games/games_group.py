@@ -12,17 +12,12 @@ from dtef_pipeline.cli.error_reports import reports_errors
 from dtef_pipeline.cli.options import (
     as_json,
     choice,
-    estimate_options,
     flag,
-    make_budget_options,
-    make_roll_up_option,
     options,
     several,
-    snapshot_option,
     whole_number,
 )
-from dtef_pipeline.cli.settings_command import TakesSettings, split_given
-from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group
+from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
 
 _of_scenarios = options(
     several("--league", "leagues", metavar="LEAGUE|PATTERN", help="Only scenarios of this league"),
@@ -36,16 +31,12 @@ _of_scenarios = options(
 )
 
 
-@click.command(
-    cls=TakesSettings, settings="dtef_pipeline.games.settings.GamesSettings", short_help="Play scenarios and score them."
-)
-@snapshot_option
-@make_budget_options("candidate")
-@make_roll_up_option("games")
-@estimate_options
-@reports_errors
-def run(is_estimate: bool, output: str, **given: Any) -> None:
-    """Play scenarios turn by turn, score every episode, and update the boards.
+run = run_command(
+    "games",
+    "dtef_pipeline.games.settings.GamesSettings",
+    Verb(
+        "Play scenarios and score them.",
+        """Play scenarios turn by turn, score every episode, and update the boards.
 
     Every seed is played in all seats, so that luck with the deal is the same for all. Baselines cost nothing. Responses of models are stored
     before they are used: the same command after a crash, or again, requests nothing twice. An episode that a budget ends keeps its turns and
@@ -59,12 +50,10 @@ def run(is_estimate: bool, output: str, **given: Any) -> None:
 
     \b
     Exit code: 0 done; 1 a scenario failed or a file was left out; 2 an option or the set-up is wrong.
-    """
-    from dtef_pipeline.cli import family_run
-    from dtef_pipeline.cli.games.games_run import GAMES_RUN
-
-    settings, flags = split_given(given)
-    family_run.run_or_estimate(GAMES_RUN, GAMES_RUN.settings(settings), flags, is_estimate=is_estimate, output=output)
+    """,
+    ),
+    roles=("candidate",),
+)
 
 
 @click.command(short_help="Play one episode of a scenario.")
@@ -93,7 +82,7 @@ def play(output: str, **given: Any) -> None:
     in words, and WORDS => NUMBER sends words with a choice. `quit` or Ctrl-D ends the game.
 
     With --commands each command is read as if it followed ACTION:, and in a negotiation as a message; a command that is not allowed changes
-    nothing and is counted. A semicolon within braces or double quotes does not separate commands. After the last command the other seats play
+    nothing and is counted. A semicolon within double quotes does not separate commands. After the last command the other seats play
     until it is the first seat's turn again.
 
     Responses of models are kept in the response store: the same episode requests nothing twice. Writes nothing to the tables.
