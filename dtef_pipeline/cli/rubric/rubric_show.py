@@ -104,17 +104,6 @@ MODEL_WORSE = 3
 """Exit code of `--fail-on regression` if a model is worse."""
 _MODELS_NAMED = _PROMPTS_SHOWN = 10
 _HASHES = {"test_hash": "the prompts or criteria", "judge_hash": "the judges", "policy_hash": "the scoring policy"}
-_COLUMNS_OF_TWO_RUNS = [
-    "model",
-    "verdict",
-    "difference",
-    "interval",
-    "other_score",
-    "score",
-    "n_prompts",
-    "n_pairs",
-    "p_adjusted",
-]
 RUN_COMPARISON_COLUMNS = {
     "model": "Model, over all its temperatures and system prompts",
     "verdict": "Decision: regression, improvement, equivalent or undecided",
@@ -191,7 +180,7 @@ def _print(warehouse: Warehouse, blueprint: str, pair: tuple[str, str], models: 
     table = escape_frame(models.assign(interval=format_column_intervals(models, "difference", ("low", "high"))))
     print_table(
         table,
-        columns=_COLUMNS_OF_TWO_RUNS,
+        columns=[name for name in RUN_COMPARISON_COLUMNS if name in table],
         kept=["model", "verdict", "difference"],
         first_out=["n_pairs", "n_prompts"],
         ends={"difference": ("low", "high")},
