@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from dtef_pipeline.api.app import LARGEST_BODY
-from dtef_pipeline.cli.serving.serve_api import _make_config
+from dtef_pipeline.cli.serve_api import _make_config
 from tests.dtef_pipeline.api.made import client_in, services_in
 from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S, served
 

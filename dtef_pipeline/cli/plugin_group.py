@@ -70,7 +70,7 @@ def _load(name: str) -> Any:
 
 def plugin_group(family: Family) -> click.Group:
     """Return the family's commands."""
-    from dtef_pipeline.cli.plugin.plugin_records import list_boards
+    from dtef_pipeline.cli.plugin_records import list_boards
     from dtef_pipeline.text.number_words import format_plural
 
     part, parts, name = family.part, format_plural(family.part), family.name
