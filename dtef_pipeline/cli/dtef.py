@@ -109,9 +109,9 @@ def costs(by: tuple[str, ...], family: str | None, snapshot: str | None, output:
 
     A request that several rows share counts once. The numbers are those of the table costs, which every run brings up to date.
     """
-    from dtef_pipeline.cli.costs import costs as show_costs
+    from dtef_pipeline.cli import read
 
-    show_costs(family, by, snapshot, output)
+    read.costs(family, by, snapshot, output)
 
 
 @main.command(epilog="Columns: dtef explain drift", short_help="Show whether models respond differently than before.")
@@ -205,9 +205,9 @@ def models(output: str) -> None:
     `transport` is how a model is called: direct (to the address, without LiteLLM), litellm, or local (in this process); empty: never called.
     `address` is that of your own server, without a password. `key` is the environment variable with the API key.
     """
-    from dtef_pipeline.cli import models
+    from dtef_pipeline.cli import read
 
-    models.list_models(output)
+    read.list_models(output)
 
 
 @main.command(short_help="Check the installation and its settings.")
@@ -276,7 +276,7 @@ def score(file: Path, family: str, tasks: Path | None, corpus: Path | None, out:
     from dtef_pipeline.cli import score_files
 
     if corpus is not None:
-        from dtef_pipeline.cli.qa.qa_socioscope import score_interviews
+        from dtef_pipeline.cli.qa.qa_scoring import score_interviews
 
         refuse_others(("corpus", "out"), "--corpus", exempt=("family",))
         sys.exit(score_interviews(file, corpus, out))

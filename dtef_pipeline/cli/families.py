@@ -155,7 +155,7 @@ def describe_table_columns(table: str) -> dict[str, str]:
 
 
 _EXPLAINED = {
-    "costs": ExplainedColumns("dtef_pipeline.cli.costs.SHOWN_COST", "costs"),
+    "costs": ExplainedColumns("dtef_pipeline.cli.read.SHOWN_COST", "costs"),
     "drift": ExplainedColumns("dtef_pipeline.survey.boards.meanings.DRIFT_HEADINGS", "drift"),
     "estimate": ExplainedColumns("dtef_pipeline.asking.call_plan.PLANNED"),
     "preference": ExplainedColumns("dtef_pipeline.cli.preference.preference_board.SCORE_INTERVAL", "preference_scores"),

@@ -35,7 +35,7 @@ def resolve_documented_models(context: click.Context, parameter: click.Parameter
     """Return model names, including `provider:name`, in this project's spelling."""
     if not any(":" in name for name in names):
         return names
-    from dtef_pipeline.cli.models import resolve_model_names
+    from dtef_pipeline.cli.qa.qa_run import resolve_model_names
 
     return resolve_model_names(names)
 

@@ -15,15 +15,17 @@ from dtef_pipeline.cli.stage_runs import StageRuns, refuse_unaskable
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.cli.warehouse_access import list_stored_keys
 from dtef_pipeline.errors import ConfigError, GatewayError
-from dtef_pipeline.families import FAMILY_BY_NAME
+from dtef_pipeline.families import COMPUTED_MODELS, FAMILY_BY_NAME
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
 from dtef_pipeline.qa.judging.arbiter import judge_snapshot
 from dtef_pipeline.qa.prompt_rows import AskSettings, filter_faults
 from dtef_pipeline.qa.settings import choose_parts
 from dtef_pipeline.qa.tables import QA_SPACE
-from dtef_pipeline.qa.transcripts.remote import REMOTE
+from dtef_pipeline.qa.transcripts.remote import REMOTE, normalise_model_string
 from dtef_pipeline.text.number_words import format_count, list_first_names
+from resources.model_catalog import load_known_models
+from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -62,6 +64,26 @@ def describe_nothing_scored(warehouse: Warehouse, keys: Sequence[str], snapshot:
         f"warning: nothing was judged or scored, because no responses of snapshot {snapshot!r} are in the tables: "
         "--model MODEL asks one"
     )
+
+
+def resolve_model_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names in this project's spelling: `provider:name` becomes `provider/name`, unless a model or collection has that name.
+
+    Other names are unchanged, for the command to report.
+    """
+    try:
+        models = load_known_models(Settings.read_environment(), COMPUTED_MODELS)
+    except ConfigError:
+        return tuple(names)
+    known_names = {*models.specs, *models.collections, *models.computed}
+    return tuple(name if name.partition("@")[0] in known_names else _convert_name(name) for name in names)
+
+
+def _convert_name(name: str) -> str:
+    try:
+        return normalise_model_string(name)
+    except ConfigError:
+        return name
 
 
 _STAGE_TO_BEGIN_WITH = {"ingest": 0, "ask": 1, "judge": 3}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dtef_pipeline.cli.qa import qa_socioscope
+from dtef_pipeline.cli.qa import qa_scoring
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
 from tests.strict_json import strict
 
@@ -91,7 +91,7 @@ class TestGiven:
             def now(cls, tz: Any = None) -> datetime:
                 return datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
-        monkeypatch.setattr(qa_socioscope, "datetime", Stopped)
+        monkeypatch.setattr(qa_scoring, "datetime", Stopped)
         questions, corpus, out = files
         for _ in range(3):
             ok("score", questions, "--corpus", corpus, "--out", out)
