@@ -73,21 +73,13 @@ def plugin_group(family: Family) -> click.Group:
     from dtef_pipeline.cli.plugin_records import list_boards
     from dtef_pipeline.text.number_words import format_plural
 
-    part, parts, name = family.part, format_plural(family.part), family.name
+    part, parts = family.part, format_plural(family.part)
     paths = click.argument("paths", type=click.Path(exists=True, dir_okay=False, path_type=Path), nargs=-1, required=True)
     return build_family_group(
         FamilyWords(
-            name=name,
+            name=family.name,
             short=family.help,
-            help=f"""{family.help}
-
-    \b
-        dtef {name} check PATH     check a file for faults
-        dtef {name} add PATH       add it to the pipeline
-        dtef {name} run            ask models and score their answers
-        dtef {name} board          show which models do best
-        dtef report                   write the results of all families as a site
-    """,
+            help=family.help,
             part=part,
             pattern="a key, or a pattern such as 'a*'",
             add=Verb(
@@ -109,14 +101,7 @@ def plugin_group(family: Family) -> click.Group:
 
 
 def _run(family: Family) -> click.Command:
-    help = f"""Ask models the items of {family.part}s, score the answers, and update the boards.
-
-    Stored responses are reused, and only missing ones are requested. When a budget is reached, finished work is kept; repeat the command to
-    request the rest.
-
-    \b
-    Exit code: 0 done; 1 a {family.part} failed, or a file was left out; 2 an option or the set-up is wrong; 130 interrupted.
-    """
     settings = f"{family.settings.__module__}.{family.settings.__qualname__}"
+    help = f"Ask models the items of {family.part}s, score the answers, and update the boards."
     verb = Verb("Ask models, and score their answers.", help)
-    return run_command(family.name, settings, verb, roles=("candidate",), starts=("ingest", "ask"))
+    return run_command(family.name, family.part, settings, verb, roles=("candidate",), starts=("ingest", "ask"))
