@@ -30,6 +30,7 @@ from dtef_pipeline.games.manifest import ScenarioManifest
 from dtef_pipeline.games.pack_files import check_packs
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.text.number_words import format_count
+from resources.file_systems import write_text
 from resources.settings import Settings, require_named_path
 from resources.warehouse import Warehouse
 
@@ -159,23 +160,9 @@ def _add_personas(file: Path, data: bytes) -> str:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"{folder} cannot be made: {explain_missing_folder(folder, error)}") from error
-    _write(files)
+    for path, persona in files.items():
+        write_text(path, yaml.safe_dump(persona.model_dump(), allow_unicode=True, sort_keys=False, width=120))
     return f"{format_count(len(new), 'persona')} written to {folder}, {len(documents) - len(new)} stored before"
-
-
-def _write(files: dict[Path, LineDocument]) -> None:
-    """Write all files, or none if one cannot be written."""
-    drafts = {path.with_suffix(".draft"): path for path in files}
-    try:
-        for draft, path in drafts.items():
-            text = yaml.safe_dump(files[path].model_dump(), allow_unicode=True, sort_keys=False, width=120)
-            draft.write_text(text, encoding="utf-8")
-        for draft, path in drafts.items():
-            draft.rename(path)
-    except OSError as error:
-        for path in (*drafts, *files):
-            path.unlink(missing_ok=True)
-        raise ConfigError(f"{error.filename} cannot be written: {error.strerror}") from error
 
 
 def _read_bytes(file: Path) -> bytes:

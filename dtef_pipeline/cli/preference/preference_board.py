@@ -60,39 +60,30 @@ def print_scores(frame: pd.DataFrame, output: str, lines: Iterable[str]) -> None
     print_rows(_SCORE_LAYOUT, table, output, lines, "preference")
 
 
+_FACTS = {
+    "longer_share": "the longer text is preferred in {longer_share:.3f}{ends} of those that are not ties",
+    "flip_rate": "flip rate {flip_rate:.3f}: verdicts that changed when the texts were swapped, and became ties",
+    "first_share": "{first_share:.3f} of decisions for the text that was shown first",
+    "self_judged": "self-judged votes, on a response of the judge's own maker: {self_judged:,.0f}",
+    "self_judged_left_out": "self-judged votes left out: {self_judged_left_out:,.0f}",
+    "leaks_left_out": "votes left out for a leak risk: {leaks_left_out:,.0f}",
+    "items": "only items that fit {items}",
+    "prior_l2": "prior l2={prior_l2:g}: scores are pulled towards 0",
+    "weight": "votes are weighted by confidence",
+    "unweighted_reason": "every vote counts 1: {unweighted_reason}",
+    "length_effect": "a text twice as long has {length_effect:+.3f} logits; the scores are those of equally long texts",
+}
+"""Sentences on facts of a fit, by column of `preference_scores`."""
+_SHOWN_UNLESS_ZERO = ("self_judged", "self_judged_left_out", "leaks_left_out")
+
+
 def describe_fit(row: Mapping[Any, Any]) -> Iterator[str]:
     """Describe the fit of a row of `preference_scores`: its votes, and its method if unusual."""
-    facts = {name: value for name, value in row.items() if not pd.isna(value)}
-    reviewers = facts.get("reviewers")
-    voters = "voters unknown" if reviewers is None else format_count(int(reviewers), "reviewer")
+    facts = {name: value for name, value in row.items() if not pd.isna(value) and (value or name not in _SHOWN_UNLESS_ZERO)}
+    voters = format_count(int(facts["reviewers"]), "reviewer") if "reviewers" in facts else "voters unknown"
     yield f"{format_count(int(facts['votes']), 'vote')}, {voters}"
-    if "longer_share" in facts:
-        ends = _format_ends(facts.get("longer_low"), facts.get("longer_high"))
-        yield f"the longer text is preferred in {facts['longer_share']:.3f}{ends} of those that are not ties"
-    if "flip_rate" in facts:
-        yield f"flip rate {facts['flip_rate']:.3f}: verdicts that changed when the texts were swapped, and became ties"
-    if "first_share" in facts:
-        yield f"{facts['first_share']:.3f} of decisions for the text that was shown first"
-    if facts.get("self_judged"):
-        yield f"{format_count(int(facts['self_judged']), 'vote')} self-judged: on a response of the judge's own maker"
-    if facts.get("self_judged_left_out"):
-        yield f"{format_count(int(facts['self_judged_left_out']), 'self-judged vote')} left out"
-    if facts.get("leaks_left_out"):
-        yield f"{format_count(int(facts['leaks_left_out']), 'vote')} left out for a leak risk"
-    if "items" in facts:
-        yield f"only items that fit {facts['items']}"
-    yield from _describe_model(facts)
-
-
-def _describe_model(facts: Mapping[Any, Any]) -> Iterator[str]:
-    if "prior_l2" in facts:
-        yield f"prior l2={facts['prior_l2']:g}: scores are pulled towards 0"
-    if "weight" in facts:
-        yield "votes are weighted by confidence"
-    if "unweighted_reason" in facts:
-        yield f"every vote counts 1: {facts['unweighted_reason']}"
-    if "length_effect" in facts:
-        yield f"a text twice as long has {facts['length_effect']:+.3f} logits; the scores are those of equally long texts"
+    ends = _format_ends(facts.get("longer_low"), facts.get("longer_high"))
+    yield from (text.format(**facts, ends=ends) for name, text in _FACTS.items() if name in facts)
 
 
 def _format_ends(low: float | None, high: float | None) -> str:

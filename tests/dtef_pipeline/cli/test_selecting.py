@@ -170,7 +170,7 @@ def test_the_summary_the_command_and_the_table_agree(ingested: Path, monkeypatch
         what = ["--questions", "4", "--context", "0", "--context", "2"]
         result = dtef("run", "--round", "S1", *CHOSEN, "--model", "fake", *what, "--no-roll-ups")
     with open_dagster_instance() as instance:
-        assert make_roll_ups(instance, "survey", ["costs"], {}).failures == ()
+        assert make_roll_ups(instance, "survey", ["survey_costs"], {}).failures == ()
     (row,) = strict(ok("costs", "--family", "survey", "--json"))
     assert row["answered"] == server.answered
     assert row["answered"] + row["failed"] == 2 * 2 * 4
