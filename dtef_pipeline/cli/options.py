@@ -201,16 +201,16 @@ def _keep_wide(context: click.Context, _: click.Parameter, is_wide: bool) -> Non
     context.meta[WIDE_META] = is_wide
 
 
-wide_option = click.option(
-    "--wide",
-    is_flag=True,
-    expose_value=False,
-    callback=_keep_wide,
-    help="Show all columns of a table, not only the most important eight.",
+writes_a_table = options(
+    format_options,
+    click.option(
+        "--wide",
+        is_flag=True,
+        expose_value=False,
+        callback=_keep_wide,
+        help="Show all columns of a table, not only the most important eight.",
+    ),
 )
-
-
-writes_a_table = options(format_options, wide_option)
 
 
 estimate_options = options(
@@ -225,14 +225,8 @@ estimate_options = options(
 
 def make_start_option(*stages: str) -> Callable[..., Any]:
     """Return the option `--from` of a run: its first stage, one of `stages`; by default `ask`."""
-    return click.option(
-        "--from",
-        "first",
-        type=click.Choice(stages),
-        default="ask",
-        show_default=True,
-        help=f"Stage to begin with: {', '.join(f'{name} {_STAGES_TO_BEGIN_WITH[name]}' for name in stages)}.",
-    )
+    meanings = ", ".join(f"{name} {_STAGES_TO_BEGIN_WITH[name]}" for name in stages)
+    return choice("--from", "first", choices=stages, default="ask", help=f"Stage to begin with: {meanings}.")
 
 
 _STAGES_TO_BEGIN_WITH = {
@@ -256,11 +250,10 @@ snapshot_option = snapshot_or_base(
 def make_budget_options(*roles: str) -> Option:
     """Return the options `--max-cost-usd` and `--max-calls` of a run with these model roles."""
     return options(
-        click.option(
+        several(
             "--max-cost-usd",
-            multiple=True,
             metavar="[ROLE=|MODEL=]USD",
-            help=f"Maximum cost in US dollars of the run, of a role in it ({', '.join(roles)}) or of a model; may be repeated.",
+            help=f"Maximum cost in US dollars of the run, of a role in it ({', '.join(roles)}) or of a model",
         ),
         several(
             "--max-calls", metavar="[ROLE=|MODEL=]N", help="Maximum number of calls in the run, of a role in it or of a model"

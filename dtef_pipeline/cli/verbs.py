@@ -21,6 +21,7 @@ from dtef_pipeline.cli.options import (
     make_budget_options,
     make_start_option,
     options,
+    several,
     snapshot_option,
     writes_a_table,
 )
@@ -173,19 +174,9 @@ def _remove(words: FamilyWords) -> Verb:
 
 
 def _build_board_verb(words: FamilyWords) -> Verb:
-    by_option = choice(
-        "--by",
-        choices=[board.name for board in words.boards],
-        default="overall",
-        help="Board to show, as listed below.",
-    )
-    subject = click.option(
-        words.model_option,
-        "models",
-        multiple=True,
-        metavar="NAME|PATTERN",
-        help="Only rows whose name matches; may be repeated.",
-    )
+    names = [board.name for board in words.boards]
+    by_option = choice("--by", choices=names, default="overall", help="Board to show, as listed below.")
+    subject = several(words.model_option, "models", metavar="NAME|PATTERN", help="Only rows whose name matches")
     return words.board._replace(options=(*([by_option] if words.boards else []), subject, *words.board.options, _REFRESH))
 
 

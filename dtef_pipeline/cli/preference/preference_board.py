@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -136,11 +136,7 @@ _BESIDE_LAYOUT = TableLayout(
 def compare(
     warehouse: Warehouse, family: str | None, partition: str, metric: str, reviewer_kind: str | None, output: str
 ) -> None:
-    scores = load_score_frame(warehouse)
-    scores = scores[(scores["family"] == family) | (family is None)]
-    if not len(scores):
-        raise WarehouseError(f"nothing to compare: no votes on responses of {family}")
-    scores = scores[scores["partition"] == choose_partition(scores, partition)]
+    scores = filter_scores(load_score_frame(warehouse), family=family, partition=partition)
     tables = []
     for group, rows in scores.groupby(["family", "reviewer_kind", "judge"], dropna=False):
         if reviewer_kind in (None, group[1]):
@@ -222,9 +218,7 @@ def show(
     warehouse: Warehouse, family: str | None, partition: str, reviewer_kind: str | None, judges: tuple[str, ...], output: str
 ) -> None:
     frame = load_score_frame(warehouse)
-    frame = _filter_family(frame, family)
-    frame = frame[frame["partition"] == choose_partition(frame, partition)]
-    frame = filter_reviewers(frame, reviewer_kind, judges)
+    frame = filter_scores(frame, judges, family=family, partition=partition, reviewer_kind=reviewer_kind)
     table = frame.reset_index(drop=True)
     print_scores(table, output, _describe_fits(table))
 
@@ -249,39 +243,30 @@ def _score_rows(warehouse: Warehouse) -> pd.DataFrame:
     return whole_frame(warehouse.rows("preference_scores"))
 
 
-def choose_partition(frame: pd.DataFrame, partition: str) -> str:
-    """Return the partition unchanged. Raises ConfigError if it has no votes."""
-    partitions = sorted(frame["partition"].unique())
-    if partition not in partitions:
-        raise ConfigError(f"--partition {partition} has no votes; partitions with votes: {list_nearest(partition, partitions)}")
-    return partition
+def filter_scores(frame: pd.DataFrame, judges: Sequence[str] = (), **filters: str | None) -> pd.DataFrame:
+    """Return the rows with these values (None: any), and of judges that match a pattern or name.
 
-
-def filter_reviewers(frame: pd.DataFrame, reviewer_kind: str | None, judges: tuple[str, ...]) -> pd.DataFrame:
-    """Return the rows of this kind of reviewers, and of judges that match a pattern or name. Raises WarehouseError if none is left."""
-    voters = sorted({judge for judge in frame["judge"] if isinstance(judge, str)})
-    if judges:
-        frame = frame[[isinstance(judge, str) and matches_judge(judge, judges) for judge in frame["judge"]]]
-    if not len(frame) and judges:
+    Raises WarehouseError, with the values that exist, if no row is left.
+    """
+    for name, value in filters.items():
+        values = sorted(frame[name].unique())
+        if value is not None and value not in values:
+            noun = name.replace("_", " ")
+            raise WarehouseError(f"nothing to show: no votes of {noun} {value}; there are: {list_nearest(value, values)}")
+        frame = frame if value is None else frame[frame[name] == value]
+    if not judges:
+        return frame
+    voters = sorted(frame["judge"].dropna().unique())
+    frame = frame[[isinstance(judge, str) and matches_judge(judge, judges) for judge in frame["judge"]]]
+    if not len(frame):
         names = list_first_names(voters, _JUDGES_THAT_VOTED) if voters else "none"
         raise WarehouseError(f"nothing to show: no votes of {', '.join(judges)}; judges that voted: {names}")
-    frame = frame[(frame["reviewer_kind"] == reviewer_kind) | (reviewer_kind is None)]
-    if not len(frame):
-        raise WarehouseError("nothing to show: no votes of such reviewers; `dtef preference votes` lists those there are")
     return frame
 
 
 def format_group_label(group: Iterable[Any]) -> str:
     """Return the non-null parts of a group. People's votes have no judge."""
     return ", ".join(str(part) for part in group if not pd.isna(part))
-
-
-def _filter_family(frame: pd.DataFrame, family: str | None) -> pd.DataFrame:
-    if family is not None and family not in set(frame["family"]):
-        raise WarehouseError(
-            f"nothing to show: no votes on responses of {family}; there are some of {', '.join(sorted(set(frame['family'])))}"
-        )
-    return frame if family is None else frame[frame["family"] == family]
 
 
 def _describe_fits(frame: pd.DataFrame) -> Iterator[str]:

@@ -183,12 +183,12 @@ def votes(
     help="Votes on items of this suite, blueprint, league or ROUND; all: on the whole family.",
 )
 @choice("--reviewer-kind", choices=["person", "judge"], help="Only this kind of reviewers.  [default: each separately]")
-@click.option(
+@several(
     "--judge",
     "judges",
-    multiple=True,
     metavar="PATTERN",
-    help="Only judges whose id or model fits, as in gpt-4.1-mini; may be repeated.  [default: each separately]",
+    help="Only judges whose id or model fits, as in gpt-4.1-mini",
+    usual="each separately",
 )
 @click.option(
     "--metric",
