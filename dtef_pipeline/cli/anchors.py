@@ -61,11 +61,11 @@ def run(family: str, options: Options) -> int:
     models = load_known_models(settings, COMPUTED_MODELS)
     config, named = BUILDERS[family](options, settings, models)
     names = {*models.specs, *named}
-    costs, calls = (resolve_budget_owners(options[name], names, models) for name in ("max_cost_usd", "max_calls"))
+    budgets = parse_budgets(*(resolve_budget_owners(options[name], names, models) for name in ("max_cost_usd", "max_calls")))
     common = {"snapshot": options["snapshot"], "anchors": options["anchors"] or source.n, "anchor_seed": options["anchor_seed"]}
     if not warehouse.tables(["anchor_items"]) and len(warehouse.tables(source.reads)) < len(source.reads):
         raise WarehouseError(NOTHING_TO_JUDGE_AGAIN.format(family))
-    if not _judge_again(warehouse, family, {**common, **config, **parse_budgets(costs, calls)}):
+    if not _judge_again(warehouse, family, {**common, **config, **budgets}):
         return 1
     say(f"`dtef anchors --family {family} --results` shows which judges have changed")
     return 0

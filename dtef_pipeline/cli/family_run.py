@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.asking.request import EMBEDDER
 from dtef_pipeline.asking.snapshot_name import require_safe
 from dtef_pipeline.cli.families import family_commands
-from dtef_pipeline.cli.options import exit_after, refuse_estimate_of_judging
+from dtef_pipeline.cli.options import collect_lines
 from dtef_pipeline.cli.settings_command import RunFlags
 from dtef_pipeline.cli.stage_runs import (
     StageRuns,
@@ -344,11 +345,17 @@ def family_run(name: str) -> FamilyRun:
 
 def run_or_estimate(record: FamilyRun, options: Any, flags: RunFlags, *, is_estimate: bool, output: str) -> None:
     """Run or estimate. Ends the process with the exit code."""
+    if is_estimate and flags.first == "judge":
+        raise ConfigError(
+            "--estimate does not work with --from judge; use --from ask or --from ingest, in which stored responses cost nothing"
+        )
     if is_estimate:
-        refuse_estimate_of_judging(flags.first)
         estimate(record, options, flags, output)
-    else:
-        exit_after(lambda: run(record, options, flags), output)
+        return
+    if output == "csv":
+        raise ConfigError("--csv works with --estimate only")
+    with collect_lines(output):
+        sys.exit(run(record, options, flags))
 
 
 def run(record: FamilyRun, options: Any, flags: RunFlags) -> int:

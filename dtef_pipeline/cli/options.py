@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from functools import partial, wraps
 from io import StringIO
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import click
 
@@ -189,14 +188,6 @@ def lines_as_json(command: Callable[..., Any]) -> Callable[..., Any]:
     return as_json(call_command)
 
 
-def exit_after(command: Callable[[], int], output: str) -> NoReturn:
-    """Run a command that prints only sentences, and end with its exit code. Raises ConfigError for CSV, which only estimates support."""
-    if output == "csv":
-        raise ConfigError("--csv works with --estimate only")
-    with collect_lines(output):
-        sys.exit(command())
-
-
 def _keep_wide(context: click.Context, _: click.Parameter, is_wide: bool) -> None:
     context.meta[WIDE_META] = is_wide
 
@@ -259,11 +250,3 @@ def make_budget_options(*roles: str) -> Option:
             "--max-calls", metavar="[ROLE=|MODEL=]N", help="Maximum number of calls in the run, of a role in it or of a model"
         ),
     )
-
-
-def refuse_estimate_of_judging(first: str) -> None:
-    """Raise ConfigError for an estimate of a run that begins with judging: estimates cover the whole run, less what is stored."""
-    if first == "judge":
-        raise ConfigError(
-            "--estimate does not work with --from judge; use --from ask or --from ingest, in which stored responses cost nothing"
-        )

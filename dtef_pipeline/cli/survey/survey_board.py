@@ -118,7 +118,7 @@ def prepare_rows(by: str, frame: pd.DataFrame) -> pd.DataFrame:
     table = rename_variants(add_ranks(frame, METRICS) if by == BY_METRIC else frame)
     if by in GROUPED and "note" in table:
         kept = ("no interval", "no score", NO_RANK) if by == "overall" else ("no interval",)
-        sentences = table["note"].fillna("").str.split("; ")
+        sentences = table["note"].mask(table["n_pairs"].eq(0) & (by != "overall")).fillna("").str.split("; ")
         table["note"] = ["; ".join(text for text in texts if text.startswith(kept)) for texts in sentences]
     if "question" in table:  # shown once for neighbouring rows, as it takes several lines
         table["question"] = table["question"].where(table["question_id"] != table["question_id"].shift(), "")
