@@ -52,7 +52,7 @@ def score_interviews(questions: Path, corpus: Path, out: Path) -> int:
 def _write(results: SocioscopeResults, findings: list[str], questions: Path, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     now = datetime.now(UTC)
-    path = _choose_file_name(out, now)
+    path = out / f"results-{now:%Y%m%dT%H%M%S%f}Z.json"  # with microseconds, so that no file is replaced
     header = {"time": f"{now:%Y-%m-%dT%H:%M:%SZ}", "lexicon": make_lexicon_fingerprint(ScorerSettings()), "findings": findings}
     path.write_text(json.dumps({**header, **results.document()}, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     scores, existence = results.scores(), results.existence()
@@ -61,18 +61,6 @@ def _write(results: SocioscopeResults, findings: list[str], questions: Path, out
     click.echo(f"score:      {_format_means(scores)}")
     click.echo(f"quotations: {_format_means(existence)}")
     click.echo(f"{format_count(len(results.answers), 'answer')} to {format_count(len(results.items), 'question')}: {path}")
-
-
-def _choose_file_name(folder: Path, now: datetime) -> Path:
-    """Create and return an unused file. A later run in the same second gets a number."""
-    stem = f"results-{now:%Y%m%dT%H%M%SZ}"
-    for path in (folder / f"{stem}{f'-{number}' if number else ''}.json" for number in range(1_000)):
-        try:
-            path.touch(exist_ok=False)
-        except FileExistsError:
-            continue
-        return path
-    raise ConfigError(f"{folder}: there are too many results of this second")
 
 
 def _write_plot(path: Path, suffix: str, means: TranscriptAverages, title: str) -> None:
