@@ -21,6 +21,7 @@ from dtef_pipeline.asking.call_plan import PLANNED_ROLES, PlannedCalls
 from dtef_pipeline.asking.models import Budget, Models, ModelSpec
 from dtef_pipeline.asking.request import EMBEDDER
 from dtef_pipeline.asking.snapshot_name import require_safe
+from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.families import family_commands
 from dtef_pipeline.cli.options import collect_lines
 from dtef_pipeline.cli.settings_command import RunFlags
@@ -33,7 +34,7 @@ from dtef_pipeline.cli.stage_runs import (
     report_run_end,
     start_stages,
 )
-from dtef_pipeline.cli.terminal import print_table, say
+from dtef_pipeline.cli.terminal import print_rows, say
 from dtef_pipeline.cli.warehouse_access import list_stored_keys, open_warehouse
 from dtef_pipeline.errors import ConfigError, GatewayError
 from dtef_pipeline.families import COMPUTED_MODELS, FAMILY_BY_NAME
@@ -88,6 +89,10 @@ _UNKNOWN_NAMED = 5
 DOLLARS = ["cost_usd", "cost_usd_max"]
 CALL_COUNTS = ["planned", "requests", "replayed", "calls", "calls_max"]
 TOKEN_COUNTS = ["prompt_tokens", "response_tokens", "response_tokens_max"]
+_ESTIMATE_LAYOUT = TableLayout(
+    always_shown=("role", "model", "calls", *DOLLARS),
+    hidden_first=("planned", "calls_max", *TOKEN_COUNTS[::-1], "replayed"),
+)
 
 
 def build_call_frame(rows: Sequence[PlannedCalls]) -> pd.DataFrame:
@@ -121,13 +126,8 @@ def print_estimate(
         return
     click.echo()
     budgets = (*_compare_budgets(settings, rows), *_compare_daily_budgets(daily or {}, rows))
-    print_table(
-        format_call_frame(frame),
-        explained_as,
-        kept=["role", "model", "calls", *DOLLARS],
-        first_out=["planned", "calls_max", *TOKEN_COUNTS[::-1], "replayed"],
-        lines=[*lines, *_describe_assumed_lengths(plan), *budgets, *_describe_sent_settings(rows)],
-    )
+    lines = (*lines, *_describe_assumed_lengths(plan), *budgets, *_describe_sent_settings(rows))
+    print_rows(_ESTIMATE_LAYOUT, format_call_frame(frame), "table", lines, explained_as)
 
 
 def _describe_assumed_lengths(plan: DryRun) -> Iterator[str]:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from dtef_pipeline.asking.snapshot_order import sort_snapshots
 from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.families import require_table
-from dtef_pipeline.cli.terminal import compute_terminal_fit, print_rows, print_table, say
+from dtef_pipeline.cli.terminal import compute_terminal_fit, print_rows, say
 from dtef_pipeline.cli.warehouse_access import reads_tables
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.row_reader import StoredRows
@@ -186,7 +186,7 @@ def _print(warehouse: Warehouse, blueprint: str, pair: tuple[str, str], models: 
     print_rows(_COMPARISON_LAYOUT, escape_frame(models), "table", (), number_ends={"difference": ("low", "high")})
     prompt_rows = escape_frame(prompts)
     click.echo(f"\n{format_count(len(prompt_rows), 'prompt')} that changed most\n")
-    print_table(prompt_rows, "rubric/runs", kept=["prompt", "difference"], first_out=["n_pairs"])
+    print_rows(TableLayout((), ("prompt", "difference"), ("n_pairs",)), prompt_rows, "table", (), "rubric/runs")
 
 
 def _describe_other_differences(warehouse: Warehouse, blueprint: str, pair: tuple[str, str]) -> Iterator[str]:
