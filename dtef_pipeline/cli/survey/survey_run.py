@@ -140,21 +140,21 @@ def question_lines(warehouse: Warehouse, settings: SurveySettings) -> Iterator[s
 
     def read(connection: duckdb.DuckDBPyConnection) -> tuple[pd.DataFrame, _Spread | None]:
         clusters = load_question_clusters(connection)
-        return _add_batteries(_pairs(connection, settings), clusters), _spread(connection, settings, clusters)
+        return _add_batteries(_read_pairs(connection, settings), clusters), _estimate_spread(connection, settings, clusters)
 
     try:
         pairs, spread = warehouse.query(read, only=tables, first=())
     except WarehouseError:
         return
     for round_id, group in pairs.groupby("round", sort=False):
-        yield from _lines(str(round_id), group, settings, spread)
+        yield from _describe_questions(str(round_id), group, settings, spread)
     if len(settings.rounds) > 1:
-        yield from _lines(
+        yield from _describe_questions(
             f"{' and '.join(settings.rounds)} together (a question counts in each of its rounds)", pairs, settings, spread
         )
 
 
-def _lines(name: str, pairs: pd.DataFrame, settings: SurveySettings, spread: _Spread | None) -> Iterator[str]:
+def _describe_questions(name: str, pairs: pd.DataFrame, settings: SurveySettings, spread: _Spread | None) -> Iterator[str]:
     frame = pairs.assign(draw_order=np.where(pairs["is_sampled"], pairs["draw_order"], np.inf))
     questions = frame.groupby("question", sort=False, as_index=False).agg(
         draw_order=("draw_order", "min"), is_target=("is_target", "any"), cluster=("cluster", "first")
@@ -173,7 +173,7 @@ def _lines(name: str, pairs: pd.DataFrame, settings: SurveySettings, spread: _Sp
         yield f"  smallest difference that is detected with 80 % power: {gap:.3f}"
 
 
-def _pairs(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> pd.DataFrame:
+def _read_pairs(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> pd.DataFrame:
     """Return one row per pair of the chosen rounds and segments: `round`, `question_id`, `draw_order`, `is_target`, `is_sampled`."""
     counts = SurveyBoardOptions(segments=tuple(settings.segments)).respondents_sql or "true"
     return connection.execute(
@@ -184,20 +184,20 @@ def _pairs(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> p
     ).df()
 
 
-def _spread(connection: duckdb.DuckDBPyConnection, settings: SurveySettings, clusters: pd.DataFrame) -> _Spread | None:
+def _estimate_spread(connection: duckdb.DuckDBPyConnection, settings: SurveySettings, clusters: pd.DataFrame) -> _Spread | None:
     """Return the spread of language models' scores under these settings, else of baselines, or None if these have too few batteries."""
-    baselines = _add_batteries(_baselines(connection, settings), clusters)
-    score, difference = _components(baselines.assign(score=baselines["typical"])), _components(baselines)
+    baselines = _add_batteries(_read_baselines(connection, settings), clusters)
+    score, difference = _average_components(baselines.assign(score=baselines["typical"])), _average_components(baselines)
     if score is None or difference is None:
         return None
-    scores = _add_batteries(_model_scores(connection, settings), clusters)
-    components, differences = _components(scores), _components(compute_difference_deviations(scores))
+    scores = _add_batteries(_read_model_scores(connection, settings), clusters)
+    components, differences = _average_components(scores), _average_components(compute_difference_deviations(scores))
     source = "from stored scores" if components else "from scores of baselines"
     source_note = "" if bool(components) == bool(differences) else ", the difference from those of baselines"
     return _Spread(components or score, differences or difference, source + source_note)
 
 
-def _baselines(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> pd.DataFrame:
+def _read_baselines(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> pd.DataFrame:
     """Return the leave-one-out marginal's score of each pair as `typical`, and its lead over the uniform baseline as `score`."""
     metric = SurveyBoardOptions().metric
     return connection.execute(
@@ -209,7 +209,7 @@ def _baselines(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) 
     ).df()
 
 
-def _model_scores(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> pd.DataFrame:
+def _read_model_scores(connection: duckdb.DuckDBPyConnection, settings: SurveySettings) -> pd.DataFrame:
     """Return models' mean scores by pair under the chosen conditions and context levels, for models with enough readable responses."""
     if not has_table(connection, "scores"):
         return pd.DataFrame(columns=[*KEYS.pair, *_SERIES_OF_SCORES, "score"])
@@ -224,7 +224,7 @@ def _model_scores(connection: duckdb.DuckDBPyConnection, settings: SurveySetting
     ).df()
 
 
-def _components(scores: pd.DataFrame) -> Components | None:
+def _average_components(scores: pd.DataFrame) -> Components | None:
     """Return the mean of the models' variance components, or None if no model has enough batteries and several scores of a question."""
     series = [
         group
