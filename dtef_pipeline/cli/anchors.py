@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import click
-import pyarrow.compute as pc
 
 from assets.engine.settings_config import load_family_panel
 from assets.stage.family_drift import panel_drift
+from dtef_pipeline.asking.models import Models
 from dtef_pipeline.asking.snapshot_order import require_safe
 from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.families import family_record
@@ -29,9 +28,7 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.judging.arbiter import JUDGING_OFF
 from dtef_pipeline.qa.settings import QA_PANEL_SECTION, QaSettings
-from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.episodes import choose_judges
-from dtef_pipeline.rubric.rubric_drift import NOTHING_TO_JUDGE_AGAIN
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
 from dtef_pipeline.text.number_words import format_count
 from resources.gateway.progress import keep_terminal
@@ -51,16 +48,7 @@ _JUDGES_LAYOUT = TableLayout(
 )
 Options = Mapping[str, Any]
 """Options of the command, by name."""
-
-
-@dataclass(frozen=True, slots=True)
-class FamilyAnchors:
-    """The anchor settings of a family."""
-
-    with_panel: Callable[[Options, Settings], Options]
-    """Returns the options, completed with the panel file's judge settings."""
-    judges: Callable[[Options, Settings, Warehouse], set[str]]
-    """Returns the names of the judges. Raises ConfigError or WarehouseError for problems that must be fixed first."""
+NOTHING_TO_JUDGE_AGAIN = "nothing to judge again: no stored response has a judged score yet; `dtef {} run` makes some"
 
 
 def run(family: str, options: Options) -> int:
@@ -70,14 +58,14 @@ def run(family: str, options: Options) -> int:
     require_safe(options["snapshot"])
     source = family_record(family).subject.anchors
     assert source is not None, f"{family} has no anchors"
-    options = ANCHORED[family].with_panel({**options, "anchors": options["anchors"] or source.n}, settings)
-    names = ANCHORED[family].judges(options, settings, warehouse)
-    costs, calls = (
-        resolve_budget_owners(options[name], names, load_known_models(settings, COMPUTED_MODELS))
-        for name in ("max_cost_usd", "max_calls")
-    )
-    config = {name: value for name, value in options.items() if name not in ("max_cost_usd", "max_calls") and value is not None}
-    if not _judge_again(warehouse, family, {**config, **parse_budgets(costs, calls)}):
+    models = load_known_models(settings, COMPUTED_MODELS)
+    config, named = BUILDERS[family](options, settings, models)
+    names = {*models.specs, *named}
+    budgets = parse_budgets(*(resolve_budget_owners(options[name], names, models) for name in ("max_cost_usd", "max_calls")))
+    common = {"snapshot": options["snapshot"], "anchors": options["anchors"] or source.n, "anchor_seed": options["anchor_seed"]}
+    if not warehouse.tables(["anchor_items"]) and len(warehouse.tables(source.reads)) < len(source.reads):
+        raise WarehouseError(NOTHING_TO_JUDGE_AGAIN.format(family))
+    if not _judge_again(warehouse, family, {**common, **config, **budgets}):
         return 1
     say(f"`dtef anchors --family {family} --results` shows which judges have changed")
     return 0
@@ -100,6 +88,8 @@ def _judge_again(warehouse: Warehouse, family: str, config: Options) -> bool:
     if outcome.failures:
         return False
     rows = warehouse.read("anchors", columns=["anchor", "score"], family=family, snapshot=snapshot)
+    if not len(rows):
+        raise WarehouseError(NOTHING_TO_JUDGE_AGAIN.format(family))
     n_anchors, empty = len(set(rows["anchor"].to_pylist())), rows["score"].null_count
     missing = f", {empty:,} without a score" if empty else ""
     click.echo(f"{format_count(n_anchors, 'anchor')}, {format_count(len(rows), 'judgement')} in snapshot {snapshot}{missing}")
@@ -117,62 +107,27 @@ def show(warehouse: Warehouse, family: str, output: str) -> None:
     print_rows(_JUDGES_LAYOUT, frame, output, (), "judge_drift")
 
 
-def _add_scale(options: Options, settings: Settings) -> Options:
+def build_rubric_config(options: Options, settings: Settings, models: Models) -> tuple[dict[str, Any], set[str]]:
+    """Return the stage's configuration, and the names of the judges that the options name."""
     if options["judges_file"] is not None:
         raise ConfigError("--judges works with --family qa only; name judges of rubrics with --judge APPROACH=MODEL")
-    options = {name: value for name, value in options.items() if name != "judges_file"}
     panel = load_family_panel(settings, RUBRIC_PANEL_SECTION, RubricSettings) or RubricSettings()
-    return {**options, "judges": list(options["judges"]), "scale": panel.scale}
+    judges = list(options["judges"])
+    named = choose_judges(judges, [], models, panel.scale) if judges else ()
+    return {"judges": judges, "scale": panel.scale}, {judge.model.name for judge in named}
 
 
-def _find_rubric_judges(options: Options, settings: Settings, warehouse: Warehouse) -> set[str]:
-    models = load_known_models(settings, COMPUTED_MODELS)
-    rows = warehouse.read_or_empty("anchor_items", columns=["partition"], family="rubric")
-    keys = rows["partition"].to_pylist()[: options["anchors"]]
-    blueprints = warehouse.values("rubric_scores", "blueprint") if len(keys) < options["anchors"] else []
-    names: set[str] = set()
-    refusal = None
-    for key in dict.fromkeys([*keys, *(blueprint for blueprint in blueprints if _has_words(warehouse, blueprint))]):
-        head = warehouse.read_or_empty("rubric_blueprints", columns=["judges"], blueprint=key)["judges"].to_pylist()
-        try:
-            judges = choose_judges(options["judges"], head[0] if head else [], models, options["scale"])
-        except ConfigError as error:
-            if key in keys:
-                raise
-            refusal = error  # no anchor of this blueprint may be chosen
-        else:
-            names.update(judge.model.name for judge in judges)
-    if not names:
-        raise refusal or WarehouseError(NOTHING_TO_JUDGE_AGAIN)
-    return names
-
-
-def _has_words(warehouse: Warehouse, blueprint: str) -> bool:
-    kinds = warehouse.read_or_empty("rubric_criteria", columns=["kind"], blueprint=blueprint)["kind"]
-    return bool(pc.any(pc.equal(kinds, TEXT_KIND)).as_py())
-
-
-def _add_judge_settings(options: Options, settings: Settings) -> Options:
+def build_qa_config(options: Options, settings: Settings, models: Models) -> tuple[dict[str, Any], set[str]]:
+    """Do the same for questions, which have one judge."""
     if len(options["judges"]) > 1:
         raise ConfigError(f"--judge {', '.join(options['judges'])}: --family qa has one judge; give --judge once")
-    judge_options = {"judge": next(iter(options["judges"]), None), "judges": options["judges_file"]}
-    panel = load_family_panel(settings, QA_PANEL_SECTION, QaSettings)
-    budget_settings = {name: getattr(panel, name) for name in ("daily_budget", "allow_unpriced")} if panel else {}
-    return {**{name: value for name, value in options.items() if name != "judges_file"}, **judge_options, **budget_settings}
-
-
-def _find_qa_judges(options: Options, settings: Settings, warehouse: Warehouse) -> set[str]:
-    if options["judge"] == JUDGING_OFF:
+    if JUDGING_OFF in options["judges"]:
         raise ConfigError("--judge none: anchors need a judge; name a model")
-    if not warehouse.values("qa_judgements", "suite") and "qa" not in warehouse.values("anchor_items", "family"):
-        raise WarehouseError("nothing to judge again: no answer was judged yet; `dtef qa run` with a judge does it")
-    models = load_known_models(settings, COMPUTED_MODELS)
-    if options["judge"]:
-        models.resolve([options["judge"]])
-    return set(models.specs)
+    panel = load_family_panel(settings, QA_PANEL_SECTION, QaSettings)
+    config = {name: getattr(panel, name) for name in ("daily_budget", "allow_unpriced")} if panel else {}
+    config |= {"judge": next(iter(options["judges"]), None), "judges": options["judges_file"]}
+    named = models.resolve(options["judges"]) if options["judges"] else ()
+    return {name: value for name, value in config.items() if value is not None}, {spec.name for spec in named}
 
 
-ANCHORED = {
-    "rubric": FamilyAnchors(_add_scale, _find_rubric_judges),
-    "qa": FamilyAnchors(_add_judge_settings, _find_qa_judges),
-}
+BUILDERS = {"rubric": build_rubric_config, "qa": build_qa_config}

@@ -8,7 +8,7 @@ import re
 import shlex
 import shutil
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import metadata
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -25,17 +25,16 @@ from resources.settings import Settings, find_shipped
 State = Literal["ok", "warning", "problem"]
 
 
-class Diagnosis(NamedTuple):
+class Finding(NamedTuple):
     """The result of one check. `warning`: something is unusual, but most commands work. `problem`: some command will fail."""
 
-    check: str
     state: State
     message: str
     remedy: str = ""
     """What to do; empty if all is well."""
 
 
-def diagnose_absent(check: str, path: Path, variable: str, maker: str = "the first command that needs it") -> Diagnosis:
+def diagnose_absent(path: Path, variable: str, maker: str = "the first command that needs it") -> Finding:
     """Check whether a file or folder that does not exist yet can be created."""
     parent = find_existing_parent(path.absolute())
     problem = f"{path} cannot be made: "
@@ -46,18 +45,18 @@ def diagnose_absent(check: str, path: Path, variable: str, maker: str = "the fir
     elif not os.access(parent, os.W_OK | os.X_OK):
         problem += f"{parent} is not writable"
     else:
-        return Diagnosis(check, "ok", f"{path} does not exist yet; {maker} creates it")
-    return Diagnosis(check, "problem", problem, suggest_other_place(variable))
+        return Finding("ok", f"{path} does not exist yet; {maker} creates it")
+    return Finding("problem", problem, suggest_other_place(variable))
 
 
-def diagnose_writable(check: str, path: Path, message: str, variable: str, below: Iterable[Path] = ()) -> Diagnosis:
+def diagnose_writable(path: Path, message: str, variable: str, below: Iterable[Path] = ()) -> Finding:
     """Check whether an existing file or folder, and the paths `below` it, can be written. `message`: the finding if so."""
     places = [path, *below] if path.is_dir() else [path, path.parent]
     obstacle = next((place for place in places if not os.access(place, os.W_OK)), None)
     if obstacle is None:
-        return Diagnosis(check, "ok", message)
+        return Finding("ok", message)
     remedy = f"give this user write access (if it is yours: chmod u+w {shlex.quote(str(obstacle))}); or {suggest_other_place(variable)}"
-    return Diagnosis(check, "problem", f"{obstacle} is not writable", remedy)
+    return Finding("problem", f"{obstacle} is not writable", remedy)
 
 
 def suggest_other_place(variable: str) -> str:
@@ -75,27 +74,26 @@ _MEND_CODE = "see `journalctl -u dtef-code`, or the terminal of `dtef ui`; corre
 _MEND_PANEL = "correct the file (docs/how-to/nightly.md lists its keys), or run without it: unset DTEF_PANEL"
 
 
-def check_python(settings: Settings) -> Diagnosis:
+def check_python(settings: Settings) -> Finding:
     """Check the Python version."""
     version, bounds = platform.python_version(), metadata(_PACKAGE)["Requires-Python"]
     if SpecifierSet(bounds).contains(version, prereleases=True):
-        return Diagnosis("Python", "ok", version)
-    return Diagnosis("Python", "problem", f"{version}, where {bounds} is needed", "install a newer Python and set up again")
+        return Finding("ok", version)
+    return Finding("problem", f"{version}, where {bounds} is needed", "install a newer Python and set up again")
 
 
-def check_responses(settings: Settings) -> Diagnosis:
+def check_responses(settings: Settings) -> Finding:
     """Check the response store: a readable and writable file, or a server that answers."""
     from resources.responses.database import ResponseDatabase
     from resources.responses.engines import parse_database_url
 
-    check = "response store"
     url = parse_database_url(settings.responses_url)
     address, path = url.render_as_string(hide_password=True), Path(str(url.database))
     is_file = url.get_backend_name() == "sqlite"
     if is_file and not path.exists():
-        return diagnose_absent(check, path, "DTEF_RESPONSES")
+        return diagnose_absent(path, "DTEF_RESPONSES")
     if is_file and path.is_dir():
-        return Diagnosis(check, "problem", f"{path} is a folder, where a file is needed", suggest_other_place("DTEF_RESPONSES"))
+        return Finding("problem", f"{path} is a folder, where a file is needed", suggest_other_place("DTEF_RESPONSES"))
     try:
         database = ResponseDatabase(settings.responses_url, prepare=False, patience_s=_SERVER_S)
         try:
@@ -107,26 +105,26 @@ def check_responses(settings: Settings) -> Diagnosis:
         if is_file and is_damaged(str(error)):
             file = shlex.quote(str(path))
             remedy = f"replace it with a backup, or start a new store, for which all requests are sent again: mv {file} {file}.broken"
-        return Diagnosis(check, "problem", str(error), remedy)
+        return Finding("problem", str(error), remedy)
     message = f"{address}: {f'schema version {version}' if version else 'no responses yet'}"
-    return diagnose_writable(check, path, message, "DTEF_RESPONSES") if is_file else Diagnosis(check, "ok", message)
+    return diagnose_writable(path, message, "DTEF_RESPONSES") if is_file else Finding("ok", message)
 
 
-def check_warehouse(settings: Settings) -> Diagnosis:
+def check_warehouse(settings: Settings) -> Finding:
     """Check the folder or bucket of the tables."""
-    check, root = "warehouse", settings.warehouse
+    root = settings.warehouse
     if "://" in root:
         return _check_bucket(root)
     folder = Path(root).absolute()
     if not folder.exists():
-        return diagnose_absent(check, folder, "DTEF_WAREHOUSE", "`dtef add PATH`")
+        return diagnose_absent(folder, "DTEF_WAREHOUSE", "`dtef add PATH`")
     if not folder.is_dir():
-        return Diagnosis(check, "problem", f"{folder} is not a folder", suggest_other_place("DTEF_WAREHOUSE"))
+        return Finding("problem", f"{folder} is not a folder", suggest_other_place("DTEF_WAREHOUSE"))
     tables = [entry for entry in folder.iterdir() if entry.is_dir()]
-    return diagnose_writable(check, folder, f"{folder}: {format_count(len(tables), 'table')}", "DTEF_WAREHOUSE", tables)
+    return diagnose_writable(folder, f"{folder}: {format_count(len(tables), 'table')}", "DTEF_WAREHOUSE", tables)
 
 
-def _check_bucket(root: str) -> Diagnosis:
+def _check_bucket(root: str) -> Finding:
     import pyarrow.fs as pafs
 
     from resources.file_systems import open_root, strip_secrets
@@ -140,22 +138,21 @@ def _check_bucket(root: str) -> Diagnosis:
             "correct the address (docs/explanation/scale.md), AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; "
             "or name a folder: export DTEF_WAREHOUSE=PATH"
         )
-        return Diagnosis("warehouse", "problem", f"{address} cannot be read: {error}", remedy)
-    return Diagnosis("warehouse", "ok", f"{address}: it answers")
+        return Finding("problem", f"{address} cannot be read: {error}", remedy)
+    return Finding("ok", f"{address}: it answers")
 
 
-def check_models(settings: Settings) -> Diagnosis:
+def check_models(settings: Settings) -> Finding:
     """Check the models file, and which models have their keys. No key is shown."""
     from dtef_pipeline.asking.models import LOCAL_EMBEDDER
     from dtef_pipeline.survey.baselines.names import BASELINES
     from resources.gateway.model_checks import find_quick_problem
     from resources.model_catalog import load_known_models
 
-    check = "models"
     try:
         models = load_known_models(settings, BASELINES)
     except DtefError as error:
-        return Diagnosis(check, "problem", str(error), "correct the file, or go on without: unset DTEF_MODELS")
+        return Finding("problem", str(error), "correct the file, or go on without: unset DTEF_MODELS")
     specs = [spec for spec in models.specs.values() if not spec.is_computed and spec.model != LOCAL_EMBEDDER]
     problems = {spec.name: find_quick_problem(spec, os.environ) for spec in specs}
     able = [name for name, problem in problems.items() if problem is None]
@@ -163,14 +160,14 @@ def check_models(settings: Settings) -> Diagnosis:
     lacking = f"; missing keys: {', '.join(keys)}" if keys else ""
     if able:
         message = f"{len(able)} of {len(problems)} are usable: {', '.join(able)}{lacking} (`dtef models` lists all)"
-        return Diagnosis(check, "ok", message)
+        return Finding("ok", message)
     remedy = (
         f"set the key of a provider, or name a server of yours in DTEF_MODELS: export {next(iter(keys), 'OPENAI_API_KEY')}=KEY"
     )
-    return Diagnosis(check, "warning", f"no language model is usable, only baselines{lacking}", remedy)
+    return Finding("warning", f"no language model is usable, only baselines{lacking}", remedy)
 
 
-def check_panel(settings: Settings) -> Diagnosis:
+def check_panel(settings: Settings) -> Finding:
     """Check that all sections of the panel can be read, that its models are known and have keys, and that its rounds exist."""
     from assets.engine.settings_config import load_family_panel
     from assets.preference.score_assets import vote_settings
@@ -184,7 +181,7 @@ def check_panel(settings: Settings) -> Diagnosis:
     from resources.warehouse import Warehouse
 
     if settings.panel is None:
-        return Diagnosis("panel", "ok", "none (DTEF_PANEL is not set): `survey_nightly` runs the baselines only")
+        return Finding("ok", "none (DTEF_PANEL is not set): `survey_nightly` runs the baselines only")
     try:
         models = load_known_models(settings, BASELINES)
         warehouse = None if "://" in settings.warehouse else Warehouse(settings.warehouse)
@@ -194,49 +191,45 @@ def check_panel(settings: Settings) -> Diagnosis:
             if family.name != USUAL_FAMILY:
                 load_family_panel(settings, family.name, family.settings)
     except DtefError as error:
-        return Diagnosis("panel", "problem", str(error), _MEND_PANEL)
+        return Finding("problem", str(error), _MEND_PANEL)
     unable = [f"{spec.name}: {problem}" for spec in specs if (problem := find_quick_problem(spec, os.environ))]
     if unable:
         keys = " ".join(f"{key}=KEY" for key in dict.fromkeys(_UNSET.findall("; ".join(unable))))
         remedy = f"export {keys}" if keys else _MEND_PANEL
-        return Diagnosis("panel", "problem", f"{settings.panel}: {'; '.join(unable)}", remedy)
-    return Diagnosis("panel", "ok", f"{settings.panel}: asks {', '.join(spec.name for spec in specs) or 'no model'}")
+        return Finding("problem", f"{settings.panel}: {'; '.join(unable)}", remedy)
+    return Finding("ok", f"{settings.panel}: asks {', '.join(spec.name for spec in specs) or 'no model'}")
 
 
-def check_sandbox(settings: Settings) -> Diagnosis:
+def check_sandbox(settings: Settings) -> Finding:
     """Check how programs written by models are isolated."""
     from resources.sandbox.run import choose_level
 
     choice = choose_level(settings.sandbox)
     if choice.level is not None:
-        return Diagnosis("sandbox", "ok", choice.words)
+        return Finding("ok", choice.words)
     best = choose_level("auto").level
     remedy = (
         f"the level without DTEF_SANDBOX is {best}: unset DTEF_SANDBOX"
         if best is not None
         else "install bubblewrap, or see docs/explanation/sandbox.md"
     )
-    return Diagnosis("sandbox", "warning", choice.words, remedy)
+    return Finding("warning", choice.words, remedy)
 
 
-def check_home(settings: Settings) -> Diagnosis:
+def check_home(settings: Settings) -> Finding:
     """Check DAGSTER_HOME and its dagster.yaml."""
     from assets.stage.dagster_internals import read_storage_settings
     from dtef_pipeline.cli.stage_runs import describe_start_problem
     from resources.failures import describe_start_failure
 
-    check, home = "Dagster's home", settings.dagster_home
+    home = settings.dagster_home
     if settings.home_problem:
         text, _, remedy = settings.home_problem.partition(": ")
-        return Diagnosis(check, "problem", text, remedy)
+        return Finding("problem", text, remedy)
     file = home / "dagster.yaml"
     if not file.is_file():
         text = f"{home}: the first command that needs it makes its dagster.yaml"
-        return (
-            diagnose_writable(check, home, text, "DAGSTER_HOME")
-            if home.is_dir()
-            else diagnose_absent(check, home, "DAGSTER_HOME")
-        )
+        return diagnose_writable(home, text, "DAGSTER_HOME") if home.is_dir() else diagnose_absent(home, "DAGSTER_HOME")
     template = f"cp {shlex.quote(str(find_shipped('dagster.yaml')))} {shlex.quote(str(file))}"
     try:
         # Its settings may name the variable.
@@ -244,16 +237,12 @@ def check_home(settings: Settings) -> Diagnosis:
         read_storage_settings(home)
     except Exception as error:  # Dagster raises many types
         text = str(error) if isinstance(error, DtefError) else describe_start_failure(home, error)
-        return Diagnosis(
-            check,
-            "problem",
-            text,
-            describe_start_problem(error, f"correct it, or use the template for one machine: {template}"),
-        )
-    return diagnose_writable(check, home, str(home), "DAGSTER_HOME")
+        remedy = describe_start_problem(error, f"correct it, or use the template for one machine: {template}")
+        return Finding("problem", text, remedy)
+    return diagnose_writable(home, str(home), "DAGSTER_HOME")
 
 
-def check_daemon(settings: Settings) -> Diagnosis:
+def check_daemon(settings: Settings) -> Finding:
     """Check whether Dagster's daemon runs and starts queued evaluations."""
     from datetime import UTC, datetime
 
@@ -262,16 +251,14 @@ def check_daemon(settings: Settings) -> Diagnosis:
     from dtef_pipeline.text.amounts import format_span
     from resources.evaluations.evaluation_store import QUEUE_SENSOR, count_unended_if_present
 
-    check, now = "Dagster's daemon", datetime.now(UTC)
+    now = datetime.now(UTC)
     try:
         waiting = count_unended_if_present(settings.responses_url, _SERVER_S)
     except DtefError:  # reported by the check of the response store
         waiting = 0
     waits = f"; evaluations that wait or run: {waiting:,}" if waiting else ""
     if check_home(settings).state == "problem":
-        return Diagnosis(
-            check, "warning", "not checked, because Dagster's home has a problem", "correct that, then give: dtef doctor"
-        )
+        return Finding("warning", "not checked, because Dagster's home has a problem", "correct that, then give: dtef doctor")
     home = settings.dagster_home
     folder = read_storage_settings(home).get("base_dir") if (home / "dagster.yaml").is_file() else home
     # Opening a missing storage would create it.
@@ -280,23 +267,21 @@ def check_daemon(settings: Settings) -> Diagnosis:
     last = state.last_heartbeat_at
     if state.problem:
         remedy = f"put a backup of {home} in its place, or start the server that its dagster.yaml names"
-        return Diagnosis(check, "problem", f"Dagster's storage cannot be read: {state.problem}", remedy)
+        return Finding("problem", f"Dagster's storage cannot be read: {state.problem}", remedy)
     if state.is_running(now):
         if fault := state.find_sensor_fault(now, QUEUE_SENSOR):
-            return Diagnosis(check, "warning", f"{fault}{waits}", _MEND_CODE)
+            return Finding("warning", f"{fault}{waits}", _MEND_CODE)
         if waiting and not state.is_sensor_on:
             message = f"the sensor {QUEUE_SENSOR} is switched off{waits}"
-            return Diagnosis(
-                check, "warning", message, "switch it on in the user interface of Dagster, under Automation: dtef ui"
-            )
-        return Diagnosis(check, "ok", "running")
+            return Finding("warning", message, "switch it on in the user interface of Dagster, under Automation: dtef ui")
+        return Finding("ok", "running")
     if last or waiting:
         message = f"last seen {format_span(now - last)} ago" if last else "not started"
-        return Diagnosis(check, "warning", f"{message}{waits}: no schedule or sensor runs", _START_DAEMON)
-    return Diagnosis(check, "ok", "not started: only schedules, sensors and the HTTP API need it (`dtef ui` starts it)")
+        return Finding("warning", f"{message}{waits}: no schedule or sensor runs", _START_DAEMON)
+    return Finding("ok", "not started: only schedules, sensors and the HTTP API need it (`dtef ui` starts it)")
 
 
-DOCTOR_CHECKS: Mapping[str, Callable[[Settings], Diagnosis]] = {
+DOCTOR_CHECKS: Mapping[str, Callable[[Settings], Finding]] = {
     "Python": check_python,
     "response store": check_responses,
     "warehouse": check_warehouse,
@@ -316,13 +301,13 @@ _COLOUR_OF = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 def doctor(output: str) -> int:
     """Print each finding as soon as it is known, or all for other programs. Return 1 if there is a problem."""
-    findings = []
-    for finding in _run_checks(Settings.read_environment()):
-        findings.append(finding)
+    settings, findings = Settings.read_environment(), dict[str, Finding]()
+    for name, check in DOCTOR_CHECKS.items():
+        findings[name] = _run_check(check, settings)
         if output == "table":
-            _show(finding)
+            _show(name, findings[name])
     if output == "table":
-        counts = [sum(finding.state == state for finding in findings) for state in ("problem", "warning")]
+        counts = [sum(finding.state == state for finding in findings.values()) for state in ("problem", "warning")]
         words = [format_count(n, noun) for n, noun in zip(counts, ("problem", "warning"), strict=True) if n]
         click.echo(f"\n{' and '.join(words) or 'no problems found'}")
     else:
@@ -330,23 +315,21 @@ def doctor(output: str) -> int:
 
         from dtef_pipeline.report.terminal import render
 
-        click.echo(render(pd.DataFrame(findings, columns=list(Diagnosis._fields)), output))
-    return int(any(finding.state == "problem" for finding in findings))
+        rows = [(name, *finding) for name, finding in findings.items()]
+        click.echo(render(pd.DataFrame(rows, columns=["check", *Finding._fields]), output))
+    return int(any(finding.state == "problem" for finding in findings.values()))
 
 
-def _run_checks(settings: Settings) -> Iterator[Diagnosis]:
-    for name, check in DOCTOR_CHECKS.items():
-        try:
-            yield check(settings)
-        except Exception as error:  # a check that fails must not hide the others
-            yield Diagnosis(
-                name, "problem", format_one_line(links(error)), "correct the reported error, then run `dtef doctor` again"
-            )
+def _run_check(check: Callable[[Settings], Finding], settings: Settings) -> Finding:
+    try:
+        return check(settings)
+    except Exception as error:  # a check that fails must not hide the others
+        return Finding("problem", format_one_line(links(error)), "correct the reported error, then run `dtef doctor` again")
 
 
-def _show(finding: Diagnosis) -> None:
+def _show(name: str, finding: Finding) -> None:
     """Print `ok       Python              3.11.7`. Long lines are wrapped in the third column; commands have their own, unwrapped line."""
-    first = f"{finding.state:<8} {finding.check:<{_NAME_WIDTH}} "
+    first = f"{finding.state:<8} {name:<{_NAME_WIDTH}} "
     width = max(60, min(_WIDEST, shutil.get_terminal_size().columns)) - len(first)
     words, *commands = _BEFORE_A_COMMAND.split(finding.remedy)
     message = [finding.message, *([f"-> {words}{':' if commands else ''}"] if words else [])]

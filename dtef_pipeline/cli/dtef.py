@@ -26,7 +26,7 @@ from dtef_pipeline.cli.options import (
     whole_number,
     writes_a_table,
 )
-from dtef_pipeline.cli.plugin.plugin_group import MainCommands
+from dtef_pipeline.cli.plugin_group import MainCommands
 from dtef_pipeline.cli.preference.preference_group import preference
 from dtef_pipeline.cli.qa.qa_group import qa
 from dtef_pipeline.cli.rubric.rubric_group import rubric
@@ -109,9 +109,9 @@ def costs(by: tuple[str, ...], family: str | None, snapshot: str | None, output:
 
     A request that several rows share counts once. The numbers are those of the table costs, which every run brings up to date.
     """
-    from dtef_pipeline.cli.costs import costs as show_costs
+    from dtef_pipeline.cli import read
 
-    show_costs(family, by, snapshot, output)
+    read.costs(family, by, snapshot, output)
 
 
 @main.command(epilog="Columns: dtef explain drift", short_help="Show whether models respond differently than before.")
@@ -205,9 +205,9 @@ def models(output: str) -> None:
     `transport` is how a model is called: direct (to the address, without LiteLLM), litellm, or local (in this process); empty: never called.
     `address` is that of your own server, without a password. `key` is the environment variable with the API key.
     """
-    from dtef_pipeline.cli import models
+    from dtef_pipeline.cli import read
 
-    models.list_models(output)
+    read.list_models(output)
 
 
 @main.command(short_help="Check the installation and its settings.")
@@ -276,7 +276,7 @@ def score(file: Path, family: str, tasks: Path | None, corpus: Path | None, out:
     from dtef_pipeline.cli import score_files
 
     if corpus is not None:
-        from dtef_pipeline.cli.qa.qa_socioscope import score_interviews
+        from dtef_pipeline.cli.qa.qa_scoring import score_interviews
 
         refuse_others(("corpus", "out"), "--corpus", exempt=("family",))
         sys.exit(score_interviews(file, corpus, out))
@@ -332,7 +332,7 @@ def anchors(family: str, show: bool, output: str, **given: Any) -> None:
 @reports_errors
 def ui(port: int, host: str) -> None:
     """Start Dagster on the results of these commands: its web page, and the daemon that runs schedules and sensors."""
-    from dtef_pipeline.cli.serving import serve_ui
+    from dtef_pipeline.cli import serve_ui
 
     sys.exit(serve_ui.ui(host, port))
 
@@ -355,7 +355,7 @@ def api(host: str, port: int, dev: bool) -> None:
     \b
     Exit code: 0 stopped; 2 an option or the set-up is wrong.
     """
-    from dtef_pipeline.cli.serving import serve_api
+    from dtef_pipeline.cli import serve_api
 
     sys.exit(serve_api.serve(host, port, is_open=dev))
 
@@ -377,7 +377,7 @@ def tokens(name: str | None, role: str | None, remove: bool, output: str) -> Non
     A reviewer gets pairs and votes on them, under the name of the token. An operator may do everything except what needs an admin: to void
     votes, and to read the log of actions. A running API notices changes of the file by itself.
     """
-    from dtef_pipeline.cli.serving import token_commands
+    from dtef_pipeline.cli import token_commands
 
     if (name is None) != (role is None and not remove) or (role and remove):
         raise click.UsageError("give NAME with --role or --remove, or no NAME to list the tokens.")

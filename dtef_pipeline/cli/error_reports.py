@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import tempfile
 import traceback
@@ -21,13 +20,6 @@ UNEXPECTED = 70
 """Exit code of an unexpected error."""
 ACCOUNTS = "dtef-errors.log"
 """The file in DAGSTER_HOME with the traceback of every unexpected error."""
-_MAX_OPTIONS_LISTED = 10
-_PLAIN_ERRORS = {
-    r"is not a valid integer(?: range)?": "is not a whole number",
-    r"is not a valid float(?: range)?": "is not a number",
-    r"does not match the formats? .*": "is not a date such as 2026-03-01 or 2026-03-01T12:30",
-}
-"""Click's wording of a wrong value, and ours."""
 
 
 class UsageProblem(click.ClickException):
@@ -35,44 +27,27 @@ class UsageProblem(click.ClickException):
 
     exit_code = 2
 
-    def __init__(self, error: click.UsageError, command_path: str) -> None:
-        path = error.ctx.command_path if error.ctx else command_path
-        text = _describe_usage_error(error)
-        super().__init__(f"error: {text}{'' if text.endswith(('.', '?')) else '.'} See `{path} --help`")
+    def __init__(self, error: click.UsageError) -> None:
+        text = " ".join(error.format_message().split()).rstrip(".")
+        if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter) and error.param is not None:
+            text = f"{_name_parameter(error.param)}: {error.message.rstrip('.')}"
+        text = text if text[1:2].isupper() else f"{text[:1].lower()}{text[1:]}"  # VOTE stays as it is
+        path = error.ctx.command_path if error.ctx else "dtef"
+        super().__init__(f"error: {text}{'' if text.endswith('?') else '.'} See `{path} --help`")
 
     def show(self, file: IO[Any] | None = None) -> None:
         click.echo(self.message, file=file, err=file is None)
 
 
 @contextmanager
-def shorten_usage_errors(find_command_path: Callable[[], str]) -> Iterator[None]:
-    """Raise UsageProblem for a UsageError of click, except for help that click shows instead of an error.
-
-    `find_command_path`: returns the command that was called, for errors that do not name it.
-    """
+def shorten_usage_errors() -> Iterator[None]:
+    """Raise UsageProblem for a UsageError of click, except for help that click shows instead of an error."""
     try:
         yield
     except click.exceptions.NoArgsIsHelpError:
         raise
     except click.UsageError as error:
-        raise UsageProblem(error, find_command_path()) from error
-
-
-def _describe_usage_error(error: click.UsageError) -> str:
-    """Return the message without click's quotation marks and line breaks: the option as the user spells it, the value, what is allowed."""
-    text = " ".join(error.format_message().split()).removeprefix("Invalid value for ").rstrip(".")
-    if isinstance(error, click.BadParameter) and error.param is not None:
-        name, choices = _name_parameter(error.param), getattr(error.param.type, "choices", ())
-        if isinstance(error, click.MissingParameter):
-            return f"missing {name}" + (f", one of {', '.join(choices)}" if choices else "")
-        text = f"{name}: {error.message.rstrip('.')}"
-        for pattern, plain in _PLAIN_ERRORS.items():
-            text = re.sub(pattern, plain, text)
-    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
-        options = [_name_parameter(item) for item in error.ctx.command.params if isinstance(item, click.Option)]
-        if len(options) <= _MAX_OPTIONS_LISTED:  # of more, click names the nearest
-            text = f"no such option {error.option_name!r}; there are: {', '.join(options)}"
-    return text if text[1:2].isupper() else f"{text[:1].lower()}{text[1:]}"  # VOTE stays as it is
+        raise UsageProblem(error) from error
 
 
 def _name_parameter(parameter: click.Parameter) -> str:

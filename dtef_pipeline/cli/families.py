@@ -153,7 +153,7 @@ def describe_table_columns(table: str) -> dict[str, str]:
 
 
 _EXPLAINED = {
-    "costs": ExplainedColumns("dtef_pipeline.cli.costs.SHOWN_COST", "costs"),
+    "costs": ExplainedColumns("dtef_pipeline.cli.read.SHOWN_COST", "costs"),
     "drift": ExplainedColumns("dtef_pipeline.survey.boards.schemas.DRIFT_HEADINGS", "drift"),
     "estimate": ExplainedColumns("dtef_pipeline.asking.call_plan.PLANNED"),
     "preference": ExplainedColumns("dtef_pipeline.cli.preference.preference_board.SCORE_INTERVAL", "preference_scores"),
@@ -241,7 +241,7 @@ def family_commands(name: str, module: str, kind: str) -> Any:
     """Return the record `NAME_KIND` of the file `NAME/NAME_module.py`, or one built from the family's own record if it is assembled."""
     family = FAMILY_BY_NAME[name]
     if family.is_assembled:
-        return getattr(import_module("dtef_pipeline.cli.plugin.plugin_records"), f"plugin_{kind.lower()}")(family)
+        return getattr(import_module("dtef_pipeline.cli.plugin_records"), f"plugin_{kind.lower()}")(family)
     return getattr(import_module(f"dtef_pipeline.cli.{name}.{name}_{module}"), f"{name.upper()}_{kind}")
 
 

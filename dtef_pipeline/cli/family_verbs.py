@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import click
 import pandas as pd
@@ -29,47 +29,24 @@ from resources.settings import Settings
 from resources.site_writer import find_site_folder, write_site
 from resources.warehouse import Warehouse
 
-if TYPE_CHECKING:
-    from assets.stage.file_notes import AddResult
+
+class AddReport(NamedTuple):
+    """The result of adding files."""
+
+    lines: Iterable[str]
+    problems: Iterable[str] = ()
+    """Files and parts that were left out."""
+    is_clean: bool = True
+    """Whether nothing was left out by mistake."""
 
 
-class Addition(Protocol):
+class Addition(NamedTuple):
     """Files that were read and checked, ready to be stored together."""
 
-    def register(self, instance: Any) -> Sequence[str]:
-        """Register their partitions, and return the keys."""
-
-    def lines(self) -> Iterable[str]:
-        """Return the results in sentences, after the tables were made."""
-
-    def problems(self) -> Iterable[str]:
-        """Return the files and parts that were not read."""
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether nothing was left out by mistake."""
-
-
-@dataclass
-class AddedParts:
-    """Files of partitions that were read; an `Addition`."""
-
-    add: Callable[[Any], AddResult]
-    """Registers the partitions with Dagster's instance."""
-    lines_of: Callable[[AddResult], Iterable[str]]
-    problems_of: Callable[[AddResult], Iterable[str]] = lambda result: ()
-    is_clean: bool = True
-    added: AddResult | None = None
-
-    def register(self, instance: Any) -> Sequence[str]:
-        self.added = self.add(instance)
-        return self.added.keys
-
-    def lines(self) -> Iterable[str]:
-        return self.lines_of(self.added) if self.added else ()
-
-    def problems(self) -> Iterable[str]:
-        return self.problems_of(self.added) if self.added else ()
+    register: Callable[[Any], Any]
+    """Registers their partitions with Dagster's instance, and returns a result with their `keys`."""
+    report: Callable[[Any], AddReport]
+    """Reports on this result, after the tables were made."""
 
 
 class CheckReport(NamedTuple):
@@ -147,18 +124,20 @@ def _store_addition(
     """Store an addition and print the results. Returns them for other programs."""
     from assets.launch import materialize
 
-    keys = list(addition.register(instance))
+    added = addition.register(instance)
+    keys = list(added.keys)
     outcome = materialize(instance, [files.stage], keys, {}, family=family) if keys and files.stage else None
     if outcome is not None:
         warn_skipped(outcome, warehouse)
-    lines = list(addition.lines())
+    report = addition.report(added)
+    lines = list(report.lines)
     for line in lines if output != "json" else ():
         say(line)
     failures = outcome.failures if outcome else ()
-    problems = [*addition.problems(), *(f"error: {failure}" for failure in failures)]
+    problems = [*report.problems, *(f"error: {failure}" for failure in failures)]
     for line in problems:
         say(line, err=True)
-    return {"added": keys, "lines": lines, "problems": problems, "is_clean": addition.is_clean and not failures}
+    return {"added": keys, "lines": lines, "problems": problems, "is_clean": report.is_clean and not failures}
 
 
 def check_files(family: str, output: str, **options: Any) -> int:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from functools import partial, wraps
 from io import StringIO
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import click
 
@@ -189,28 +188,20 @@ def lines_as_json(command: Callable[..., Any]) -> Callable[..., Any]:
     return as_json(call_command)
 
 
-def exit_after(command: Callable[[], int], output: str) -> NoReturn:
-    """Run a command that prints only sentences, and end with its exit code. Raises ConfigError for CSV, which only estimates support."""
-    if output == "csv":
-        raise ConfigError("--csv works with --estimate only")
-    with collect_lines(output):
-        sys.exit(command())
-
-
 def _keep_wide(context: click.Context, _: click.Parameter, is_wide: bool) -> None:
     context.meta[WIDE_META] = is_wide
 
 
-wide_option = click.option(
-    "--wide",
-    is_flag=True,
-    expose_value=False,
-    callback=_keep_wide,
-    help="Show all columns of a table, not only the most important eight.",
+writes_a_table = options(
+    format_options,
+    click.option(
+        "--wide",
+        is_flag=True,
+        expose_value=False,
+        callback=_keep_wide,
+        help="Show all columns of a table, not only the most important eight.",
+    ),
 )
-
-
-writes_a_table = options(format_options, wide_option)
 
 
 estimate_options = options(
@@ -225,14 +216,8 @@ estimate_options = options(
 
 def make_start_option(*stages: str) -> Callable[..., Any]:
     """Return the option `--from` of a run: its first stage, one of `stages`; by default `ask`."""
-    return click.option(
-        "--from",
-        "first",
-        type=click.Choice(stages),
-        default="ask",
-        show_default=True,
-        help=f"Stage to begin with: {', '.join(f'{name} {_STAGES_TO_BEGIN_WITH[name]}' for name in stages)}.",
-    )
+    meanings = ", ".join(f"{name} {_STAGES_TO_BEGIN_WITH[name]}" for name in stages)
+    return choice("--from", "first", choices=stages, default="ask", help=f"Stage to begin with: {meanings}.")
 
 
 _STAGES_TO_BEGIN_WITH = {
@@ -256,27 +241,12 @@ snapshot_option = snapshot_or_base(
 def make_budget_options(*roles: str) -> Option:
     """Return the options `--max-cost-usd` and `--max-calls` of a run with these model roles."""
     return options(
-        click.option(
+        several(
             "--max-cost-usd",
-            multiple=True,
             metavar="[ROLE=|MODEL=]USD",
-            help=f"Maximum cost in US dollars of the run, of a role in it ({', '.join(roles)}) or of a model; may be repeated.",
+            help=f"Maximum cost in US dollars of the run, of a role in it ({', '.join(roles)}) or of a model",
         ),
         several(
             "--max-calls", metavar="[ROLE=|MODEL=]N", help="Maximum number of calls in the run, of a role in it or of a model"
         ),
     )
-
-
-def refuse_estimate_of_judging(first: str) -> None:
-    """Raise ConfigError for an estimate of a run that begins with judging: estimates cover the whole run, less what is stored."""
-    if first == "judge":
-        raise ConfigError(
-            "--estimate does not work with --from judge; use --from ask or --from ingest, in which stored responses cost nothing"
-        )
-
-
-def make_roll_up_option(family: str) -> Option:
-    """Return the option `--no-roll-ups` of a family's run."""
-    help_text = f"Do not update boards now; `dtef {family} board --refresh` or the next run does."
-    return click.option("--no-roll-ups", is_flag=True, help=help_text)

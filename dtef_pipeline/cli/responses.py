@@ -9,12 +9,12 @@ import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.cli.terminal import print_table, say, whole_frame
+from dtef_pipeline.boards.named_boards import TableLayout
+from dtef_pipeline.cli.terminal import print_rows, say, whole_frame
 from dtef_pipeline.cli.warehouse_access import open_warehouse
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.families import FAMILIES, FAMILY_BY_NAME
 from dtef_pipeline.family.record import Family
-from dtef_pipeline.report.terminal import render
 from dtef_pipeline.text.number_words import format_count
 from resources.responses.files import export_responses, import_responses
 from resources.responses.store import (
@@ -85,12 +85,8 @@ def _choose_keys(store: ResponseStore, selection: ResponseSelection, family: str
 
 
 def _print_summary(summary: pa.Table, output: str, lines: Sequence[str] = ()) -> None:
-    """Print the rows; for people also `lines` and a reference to the columns' meaning."""
-    frame = whole_frame(summary)
-    if output == "table":
-        print_table(frame, "responses", kept=["model", "snapshot", "role"], lines=lines)
-    else:
-        click.echo(render(frame, output))
+    layout = TableLayout(always_shown=("model", "snapshot", "role"))
+    print_rows(layout, whole_frame(summary), output, lines, "responses")
 
 
 def remove_responses(selection: ResponseSelection, family: str | None, output: str) -> None:

@@ -46,7 +46,7 @@ def _score_responses(lines: Iterator[str]) -> int:
 
 
 def _score_answers(file: IO[str], where: str, tasks: Path | None) -> None:
-    from dtef_pipeline.cli.qa.external_scorers import build_outside_scorers
+    from dtef_pipeline.cli.qa.qa_scoring import build_outside_scorers
     from dtef_pipeline.qa.scorers import describe_unknown_scorers, read_answer_lines, score_answer_lines
 
     stream = sys.stdout

@@ -13,7 +13,6 @@ import pyarrow as pa
 from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.options import WIDE_META
 from dtef_pipeline.report.terminal import (
-    HINT,
     MAX_COLUMNS,
     Ends,
     Fit,
@@ -30,12 +29,12 @@ _ROWS_NAMED = 5
 _FLAG_COLUMNS = ("flagged", "champion", "is_largest_gap", "is_suspect")
 
 
-def compute_terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = (), hint: str = "") -> Fit:
+def compute_terminal_fit(kept: Sequence[str] = (), first_out: Sequence[str] = ()) -> Fit:
     """Return a table's limits: the width of a terminal, and eight columns unless `--wide` is given. For the rest see `Fit`."""
     context = click.get_current_context(silent=True)
     is_wide = context is not None and context.meta.get(WIDE_META, False)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() and not is_wide else None
-    return Fit(width, kept, first_out, hint or HINT, None if is_wide else MAX_COLUMNS)
+    return Fit(width, kept, first_out, max_columns=None if is_wide else MAX_COLUMNS)
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -45,35 +44,18 @@ def say(text: str, *, err: bool = False) -> None:
     click.echo("\n".join(wrap_line(line, width, len(line) - len(line.lstrip(" "))) for line in text.split("\n")), err=err)
 
 
-def print_table(
-    frame: pd.DataFrame,
-    explained_as: str = "",
-    *,
-    columns: Sequence[str] = (),
-    kept: Sequence[str] = (),
-    first_out: Sequence[str] = (),
-    lines: Iterable[str] = (),
-    ends: Ends | None = None,
-) -> None:
-    """Print rows as a table for people, then `lines`. Without `columns`, all are printed.
-
-    `explained_as`: the name for `dtef explain` in the last line; empty for no such line.
-    """
-    click.echo(render(frame, "table", columns=columns, ends=ends, fit=compute_terminal_fit(kept, first_out)))
-    for line in lines:
-        say(line)
-    if explained_as:
-        say(f"{COLUMNS_LINE} {explained_as}")
-
-
 def print_rows(
     layout: TableLayout,
     frame: pd.DataFrame,
     output: str,
-    lines: Iterable[str],
+    lines: Iterable[str] = (),
     explained_as: str = "",
+    number_ends: Ends | None = None,
 ) -> None:
-    """Print the table, then notes on rows, `lines`, and a reference to the columns' meaning; for other programs only the rows."""
+    """Print the table, then notes on rows, `lines`, and a reference to the columns' meaning; for other programs only the rows.
+
+    A layout without columns shows all. `explained_as`: the name for `dtef explain`, if any; `number_ends`: see `render`.
+    """
     if output != "table":
         click.echo(render(frame, output))
         return
@@ -84,8 +66,12 @@ def print_rows(
     for name in {*_FLAG_COLUMNS} & {*frame}:
         table[name] = frame[name].map({True: "yes", False: ""})
     columns = [name for name in layout.columns if name in table and (table[name].notna() & (table[name] != "")).any()]
-    lines = [*_format_notes(layout, frame), *lines]
-    print_table(table, explained_as, columns=columns, kept=layout.always_shown, first_out=layout.hidden_first, lines=lines)
+    fit = compute_terminal_fit(layout.always_shown, layout.hidden_first)
+    click.echo(render(table, "table", columns=columns, ends=number_ends, fit=fit))
+    for line in [*_format_notes(layout, frame), *lines]:
+        say(line)
+    if explained_as:
+        say(f"{COLUMNS_LINE} {explained_as}")
 
 
 def whole_frame(rows: pa.Table) -> pd.DataFrame:

@@ -19,9 +19,9 @@ from dtef_pipeline.cli.options import (
     flag,
     format_options,
     make_budget_options,
-    make_roll_up_option,
     make_start_option,
     options,
+    several,
     snapshot_option,
     writes_a_table,
 )
@@ -82,15 +82,35 @@ _FUNCTIONS = {"add": "add_files", "check": "check_files", "list": "list_parts", 
 """The function of `family_verbs.py` behind each verb."""
 
 
+_HELP_OF_RUNS = """
+
+    Stored responses are reused, and only missing ones are requested. When a budget is reached, finished work is kept; repeat the command to
+    request the rest.
+
+    Exit code: 0 done; 1 a {part} failed, or a file was left out; 2 an option or the set-up is wrong;{exit_codes} 130 interrupted.
+    """
+_EXIT_CODES = {
+    "add": "0 done; 1 something was left out; 2 nothing was changed; 130 interrupted",
+    "check": "0 no errors; 1 there is an error; 2 an option is wrong, or nothing can be used",
+    "remove": "0 done; 2 a name matches nothing, and nothing was changed",
+}
+
+
 def run_command(
     family: str,
+    part: str,
     settings: str,
     verb: Verb,
     roles: Sequence[str],
     starts: Sequence[str] = (),
     callbacks: Mapping[str, Callable[..., Any]] | None = None,
+    exit_codes: str = "",
 ) -> click.Command:
-    """Return `dtef FAMILY run`. `settings`, `callbacks`: see `TakesSettings`; `roles`: of its models; `starts`: possible first stages."""
+    """Return `dtef FAMILY run`.
+
+    `part`: the noun for a partition; `settings`, `callbacks`: see `TakesSettings`; `roles`: of its models; `starts`: possible first stages;
+    `exit_codes`: codes that only this family has, as in ` 4 a model is silent;`.
+    """
 
     def run(is_estimate: bool, output: str, **values: Any) -> None:
         from dtef_pipeline.cli.family_run import family_run, run_or_estimate
@@ -103,11 +123,12 @@ def run_command(
         snapshot_option,
         make_budget_options(*roles),
         *([make_start_option(*starts)] if starts else []),
-        make_roll_up_option(family),
+        flag("--no-roll-ups", help=f"Do not update boards now; `dtef {family} board --refresh` or the next run does."),
     )
     function = options(*asks, estimate_options, *verb.options)(reports_errors(run))
     config = {"settings": settings, "callbacks": callbacks}
-    command: click.Command = click.command("run", TakesSettings, short_help=verb.short, help=verb.help, **config)(function)
+    help = f"{verb.help.rstrip()}{_HELP_OF_RUNS.format(part=part, exit_codes=exit_codes)}"
+    command: click.Command = click.command("run", TakesSettings, short_help=verb.short, help=help, **config)(function)
     return command
 
 
@@ -134,7 +155,8 @@ def _build_command(words: FamilyWords, name: str, verb: Verb, output: Option) ->
         sys.exit(getattr(family_verbs, _FUNCTIONS[name])(words.name, **values))
 
     epilog = _format_boards(words.name, words.boards) if name == "board" else None
-    make = click.command(name, short_help=verb.short, help=verb.help, epilog=epilog)
+    help = f"{verb.help.rstrip()}\n\n    Exit code: {_EXIT_CODES[name]}." if name in _EXIT_CODES else verb.help
+    make = click.command(name, short_help=verb.short, help=help, epilog=epilog)
     command: click.Command = make(options(*verb.options, output)(reports_errors(call)))
     return command
 
@@ -146,28 +168,15 @@ def _remove(words: FamilyWords) -> Verb:
 
     {metavar} is {words.pattern}. Files and stored responses stay: if the {words.part} is added and run again, no response is
     paid for twice. {words.removal_note}
-
-    \b
-    Exit code: 0 done; 2 a name matches no {words.part}, and nothing was changed.
     """
     argument = click.argument("patterns", metavar=f"{metavar}...", nargs=-1, required=True)
     return Verb(f"Remove {parts} and their results.", help, (argument,))
 
 
 def _build_board_verb(words: FamilyWords) -> Verb:
-    by_option = choice(
-        "--by",
-        choices=[board.name for board in words.boards],
-        default="overall",
-        help="Board to show, as listed below.",
-    )
-    subject = click.option(
-        words.model_option,
-        "models",
-        multiple=True,
-        metavar="NAME|PATTERN",
-        help="Only rows whose name matches; may be repeated.",
-    )
+    names = [board.name for board in words.boards]
+    by_option = choice("--by", choices=names, default="overall", help="Board to show, as listed below.")
+    subject = several(words.model_option, "models", metavar="NAME|PATTERN", help="Only rows whose name matches")
     return words.board._replace(options=(*([by_option] if words.boards else []), subject, *words.board.options, _REFRESH))
 
 

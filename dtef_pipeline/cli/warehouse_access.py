@@ -48,7 +48,7 @@ def open_warehouse(*, new: bool = False) -> Warehouse:
             f"the warehouse {root} cannot be a folder, since {parent} is a file; name another place in DTEF_WAREHOUSE"
         )
     if not new:
-        if (place := diagnose_absent("warehouse", root, "DTEF_WAREHOUSE")).state == "problem":
+        if (place := diagnose_absent(root, "DTEF_WAREHOUSE")).state == "problem":
             raise WarehouseError(f"there is no warehouse {root}: {place.message}; name another place in DTEF_WAREHOUSE")
         raise WarehouseError(
             f"there is no warehouse {root}: `{_find_making_command()}` creates it, or name another one in DTEF_WAREHOUSE"

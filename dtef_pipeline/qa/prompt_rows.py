@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.request import Message
 from dtef_pipeline.errors import ConfigError
-from dtef_pipeline.games.episode_items import truth_id
 from dtef_pipeline.identity import compute_messages_id, digest
 from dtef_pipeline.preference.pairing import MetricSource, PairedSource
 from dtef_pipeline.qa.item_files.benchmarks import CHOICE_TYPE

@@ -84,7 +84,6 @@ DOLLAR_COLUMNS = ("cost_usd", "cost_low", "cost_high")
 P_COLUMNS = ("p", "p_adjusted")
 _UNLIMITED = Fit()
 _WHOLE_INTERVAL = re.compile(r"\S+ to \S+")
-_INTERVAL_ENDS = (("low", "high"), ("score_low", "score_high"))
 Ends = Mapping[str, tuple[str, str]]
 """By column of estimates, the columns with the ends of its interval."""
 
@@ -127,17 +126,6 @@ def rename_variant_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
     return [{**row, "model": name} for row, name in zip(rows, rename_variants(pd.DataFrame(columns))["model"], strict=True)]
 
 
-def intervals(frame: pd.DataFrame, ends: Iterable[tuple[str, str]] = _INTERVAL_ENDS) -> list[str]:
-    """Return the interval of each row as one cell: `0.812 to 0.834`, or why there is none. The first of `ends` that the frame has counts."""
-    names = next((pair for pair in ends if pair[0] in frame), None)
-    if names is None:
-        return [""] * len(frame)
-    estimate = next((name for name in ("difference", "deviation") if name in frame), names[0])
-    notes = frame["note"] if "note" in frame else [""] * len(frame)
-    cells = zip(format_column_intervals(frame, estimate, names), notes, strict=True)
-    return [cell or _extract_first_reason(note) for cell, note in cells]
-
-
 def format_column_intervals(frame: pd.DataFrame, name: str, ends: tuple[str, str]) -> list[str]:
     """Return the interval of the estimate in column `name` per row as one cell, with the digits of the estimate; empty if there is none."""
     sign = "+" if name in SIGNED_COLUMNS else ""
@@ -147,13 +135,6 @@ def format_column_intervals(frame: pd.DataFrame, name: str, ends: tuple[str, str
         texts = ("∞" if end == math.inf else format_decimals(end, places, sign=sign) for end in (low, high))
         cells.append(" to ".join(texts) if pd.notna(low) else "")
     return cells
-
-
-def _extract_first_reason(note: Any) -> str:
-    """Return the reason for a missing interval, without the remark itself and without notes on skill and worth."""
-    lacking, _, reason = note.split("; ")[0].partition(": ") if isinstance(note, str) else ("", "", "")
-    is_reason = lacking.startswith("no ") and reason.endswith("are needed") and not reason.startswith("0 ")
-    return reason if is_reason else ""
 
 
 def add_ranks(frame: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:

@@ -36,7 +36,6 @@ COVERAGE_PART = 0.65
 """Part of coverage in the hybrid score: a change of the points changes a model's score by this share of it."""
 
 
-NOTHING_TO_JUDGE_AGAIN = "no scored response has a judged criterion, so there are no anchors; `dtef rubric run` makes some"
 _PROMPT_OF_ANCHOR = ["blueprint", "prompt"]
 
 

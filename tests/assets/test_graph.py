@@ -14,7 +14,7 @@ import pytest
 
 from assets.definitions import defs
 from assets.stage.partitions import build_freshness_policy
-from dtef_pipeline.cli.serving.serve_ui import PLACES_IN_THE_UI
+from dtef_pipeline.cli.serve_ui import PLACES_IN_THE_UI
 from resources.settings import Settings
 from tests.conftest import ROOT
 

@@ -12,7 +12,7 @@ import click
 import yaml
 
 from assets.games.game_catalog import load_known_persona_versions, load_known_scenarios, load_scenario_versions
-from dtef_pipeline.cli.family_verbs import AddedParts, CheckReport, FamilyFiles
+from dtef_pipeline.cli.family_verbs import Addition, AddReport, CheckReport, FamilyFiles
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.documents import explain_missing_folder
 from dtef_pipeline.errors import ConfigError, DtefError, SourceError
@@ -30,6 +30,7 @@ from dtef_pipeline.games.pack_files import (
 )
 from dtef_pipeline.games.packs import pack
 from dtef_pipeline.text.number_words import format_count
+from resources.file_systems import write_text
 from resources.settings import Settings, require_named_path
 from resources.warehouse import Warehouse
 
@@ -105,7 +106,7 @@ def _export(kind: LineKind, documents: Collection[LineDocument], file: Path) -> 
     click.echo(f"{format_count(len(documents), kind)} in {file}")
 
 
-def _read(warehouse: Warehouse, file: Path, user: str | None) -> list[AddedParts]:
+def _read(warehouse: Warehouse, file: Path, user: str | None) -> list[Addition]:
     data = _read_bytes(file)
     kind = detect_line_kind(data)
     if kind == "persona" and user is not None:
@@ -119,7 +120,7 @@ def _read(warehouse: Warehouse, file: Path, user: str | None) -> list[AddedParts
         lines.append(_add_personas(file, data) if kind == "persona" else _add_scenarios(file, data, user))
         return AddResult([], [])
 
-    return [AddedParts(add, lambda _: lines)]
+    return [Addition(add, lambda _: AddReport(lines))]
 
 
 def _add_scenarios(file: Path, data: bytes, user: str | None) -> str:
@@ -159,23 +160,9 @@ def _add_personas(file: Path, data: bytes) -> str:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"{folder} cannot be made: {explain_missing_folder(folder, error)}") from error
-    _write(files)
+    for path, persona in files.items():
+        write_text(path, yaml.safe_dump(persona.model_dump(), allow_unicode=True, sort_keys=False, width=120))
     return f"{format_count(len(new), 'persona')} written to {folder}, {len(documents) - len(new)} stored before"
-
-
-def _write(files: dict[Path, LineDocument]) -> None:
-    """Write all files, or none if one cannot be written."""
-    drafts = {path.with_suffix(".draft"): path for path in files}
-    try:
-        for draft, path in drafts.items():
-            text = yaml.safe_dump(files[path].model_dump(), allow_unicode=True, sort_keys=False, width=120)
-            draft.write_text(text, encoding="utf-8")
-        for draft, path in drafts.items():
-            draft.rename(path)
-    except OSError as error:
-        for path in (*drafts, *files):
-            path.unlink(missing_ok=True)
-        raise ConfigError(f"{error.filename} cannot be written: {error.strerror}") from error
 
 
 def _read_bytes(file: Path) -> bytes:

@@ -12,17 +12,12 @@ from dtef_pipeline.cli.error_reports import reports_errors
 from dtef_pipeline.cli.options import (
     as_json,
     choice,
-    estimate_options,
     flag,
-    make_budget_options,
-    make_roll_up_option,
     options,
     several,
-    snapshot_option,
     whole_number,
 )
-from dtef_pipeline.cli.settings_command import TakesSettings, split_given
-from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group
+from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
 
 _of_scenarios = options(
     several("--league", "leagues", metavar="LEAGUE|PATTERN", help="Only scenarios of this league"),
@@ -36,35 +31,26 @@ _of_scenarios = options(
 )
 
 
-@click.command(
-    cls=TakesSettings, settings="dtef_pipeline.games.settings.GamesSettings", short_help="Play scenarios and score them."
-)
-@snapshot_option
-@make_budget_options("candidate")
-@make_roll_up_option("games")
-@estimate_options
-@reports_errors
-def run(is_estimate: bool, output: str, **given: Any) -> None:
-    """Play scenarios turn by turn, score every episode, and update the boards.
+run = run_command(
+    "games",
+    "scenario",
+    "dtef_pipeline.games.settings.GamesSettings",
+    Verb(
+        "Play scenarios and score them.",
+        """Play scenarios turn by turn, score every episode, and update the boards.
 
-    Every seed is played in all seats, so that luck with the deal is the same for all. Baselines cost nothing. Responses of models are stored
-    before they are used: the same command after a crash, or again, requests nothing twice. An episode that a budget ends keeps its turns and
-    continues in a later run.
+    Every seed is played in all seats, so that luck with the deal is the same for all. Baselines cost nothing. An episode that a budget ends
+    keeps its turns and continues in a later run.
 
     The length of an episode is unknown before it is played. For the usual numbers of --estimate, moves of the scenario's opponents continue
     what is stored; requests with the same text are counted once, because they are sent once. A response has as many tokens as earlier ones of
     the model on average, or 400. The highest numbers are a bound: every game lasts to its limit of turns, every turn takes all its retries, and
     every response is as long as max_tokens of the model allows. A budget `would be reached` by the usual numbers, and `may be reached` by the
     highest ones; a run counts what it really uses.
-
-    \b
-    Exit code: 0 done; 1 a scenario failed or a file was left out; 2 an option or the set-up is wrong.
-    """
-    from dtef_pipeline.cli import family_run
-    from dtef_pipeline.cli.games.games_run import GAMES_RUN
-
-    settings, flags = split_given(given)
-    family_run.run_or_estimate(GAMES_RUN, GAMES_RUN.settings(settings), flags, is_estimate=is_estimate, output=output)
+    """,
+    ),
+    roles=("candidate",),
+)
 
 
 @click.command(short_help="Play one episode of a scenario.")
@@ -93,7 +79,7 @@ def play(output: str, **given: Any) -> None:
     in words, and WORDS => NUMBER sends words with a choice. `quit` or Ctrl-D ends the game.
 
     With --commands each command is read as if it followed ACTION:, and in a negotiation as a message; a command that is not allowed changes
-    nothing and is counted. A semicolon within braces or double quotes does not separate commands. After the last command the other seats play
+    nothing and is counted. A semicolon within double quotes does not separate commands. After the last command the other seats play
     until it is the first seat's turn again.
 
     Responses of models are kept in the response store: the same episode requests nothing twice. Writes nothing to the tables.
@@ -119,19 +105,7 @@ def play(output: str, **given: Any) -> None:
 GAMES = FamilyWords(
     name="games",
     short="Play games in words: models, personas, baselines, and you.",
-    help="""Play scenarios: games that are described and played in words, such as a solitaire, poker, or a negotiation.
-
-    \b
-        dtef games list               list the scenarios, baselines and personas there are
-        dtef games play SCENARIO      play one episode yourself, or watch others play it
-        dtef games check              check that scenarios are complete
-        dtef games run --estimate     show the calls and the cost of a run first
-        dtef games run --player NAME  play a league and score it
-        dtef games board              show who plays best
-        dtef report                   write the results of all families as a site
-        dtef games add FILE           add personas or scenarios of a file; `dtef export` writes one
-        dtef games remove SCENARIO    remove the results of a scenario
-    """,
+    help="Play scenarios: games that are described and played in words, such as a solitaire, poker, or a negotiation.",
     part="scenario",
     pattern="LEAGUE/SCENARIO, such as poker/kuhn, or a pattern such as 'poker/*'",
     removal_note="The scenario itself stays, so that it can be played again.",
@@ -167,9 +141,6 @@ GAMES = FamilyWords(
                   or, as `adapter` in the manifest, the one of another scenario
       tests       a file tests/**/test_NAME*.py (with _ for -), or a test file that names LEAGUE/NAME
       a playbook  docs/scenarios/NAME.md
-
-    \b
-    Exit code: 0 all are complete; 1 one is not; 2 there is no scenario.
     """,
         (click.argument("folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path)),),
     ),

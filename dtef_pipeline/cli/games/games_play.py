@@ -6,9 +6,9 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
-from types import TracebackType
 from typing import Any
 
 import click
@@ -90,31 +90,13 @@ def _describe_move(move: GameMove, seat: str, name: str) -> Iterator[str]:
 
 _MAX_NUMBERED = 100
 _WITH_A_CHOICE = "=>"
-_PART_OF_LINE = re.compile(r'[{};"]|[^{};"]+')
-_QUOTED_PART = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_COMMAND = re.compile(r'(?:"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[^;"])+', re.DOTALL)
+"""Text without semicolons outside quotes. A quote that is not closed lasts to the end."""
 
 
 def split_commands(text: str) -> list[str]:
-    """Return the commands of a list separated by semicolons. Semicolons within braces or double quotes do not separate."""
-    commands, depth = [""], 0
-    for part in _split_parts(text):
-        depth = max(0, depth + (part == "{") - (part == "}"))
-        if part == ";" and not depth:
-            commands.append("")
-        else:
-            commands[-1] += part
-    return [command for piece in commands if (command := piece.strip())]
-
-
-def _split_parts(text: str) -> Iterator[str]:
-    """Yield the parts of the text: quoted strings, braces, semicolons, and the rest. An unclosed quote is an ordinary character."""
-    place, closes = 0, True
-    while match := _PART_OF_LINE.match(text, place):
-        if match[0] == '"' and closes:
-            quoted = _QUOTED_PART.match(text, place)
-            match, closes = quoted or match, quoted is not None  # after an unclosed quote, no later quote is closed either
-        yield match[0]
-        place = match.end()
+    """Return the commands of a list separated by semicolons. Semicolons within double quotes do not separate."""
+    return [command for piece in _COMMAND.findall(text) if (command := piece.strip())]
 
 
 def format_command_text(line: str, scenario: Scenario[object]) -> str:
@@ -229,36 +211,22 @@ class NoResponse(DtefError):
     """A model gave no response, so the episode cannot continue."""
 
 
-class ModelSeats:
-    """The models at the seats of a game. The response store is opened at the first call."""
+@contextmanager
+def open_gateway(settings: Settings, budget: Budget) -> Iterator[Gateway]:
+    """Open the response store, and the gateway to the models of the episode."""
+    with ResponseStore(settings.responses_url, describe_this_run) as store:
+        yield Gateway(store, budget=budget, provider_limits=settings.provider_limits)
 
-    def __init__(self, settings: Settings, draw: int, snapshot: str, budget: Budget) -> None:
-        self._settings, self._draw, self._snapshot, self._budget = settings, draw, snapshot, budget
-        self._gateway: Gateway | None = None
 
-    def __enter__(self) -> ModelSeats:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._gateway is not None:
-            self._gateway.store.close()
-
-    def text(self, game: GameInPlay, seat: int, player: Player) -> str:
-        """Return the text that a player's model writes. Raises NoResponse if it fails, and the gateway's errors."""
-        assert player.model is not None
-        messages = game.messages(seat, player.persona)
-        request = Request.build_request(messages, player.model, self._draw, self._snapshot)
-        gateway = self._gateway = self._gateway or Gateway(
-            ResponseStore(self._settings.responses_url, describe_this_run),
-            budget=self._budget,
-            provider_limits=self._settings.provider_limits,
-        )
-        if sys.stderr.isatty():
-            click.echo(f"waiting for {player.name}", err=True)
-        failures = gateway.answer([request]).failures
-        if (failure := failures.get(request.key)) is not None:
-            raise NoResponse(f"{player.name} gave no response: {failure.message}")
-        return str(gateway.store.responses([request.key])["text"][0].as_py())
+def ask_model(gateway: Gateway, game: GameInPlay, seat: int, player: Player, options: PlayOptions) -> str:
+    """Return the text that a player's model writes. Raises NoResponse if it fails, and the gateway's errors."""
+    assert player.model is not None
+    request = Request.build_request(game.messages(seat, player.persona), player.model, options.draw, options.snapshot)
+    if sys.stderr.isatty():
+        click.echo(f"waiting for {player.name}", err=True)
+    if (failure := gateway.answer([request]).failures.get(request.key)) is not None:
+        raise NoResponse(f"{player.name} gave no response: {failure.message}")
+    return str(gateway.store.responses([request.key])["text"][0].as_py())
 
 
 HUMAN, AS_WRITTEN = "human", "commands"
@@ -371,13 +339,18 @@ def _play(game: GameInPlay, seating: Seating, options: PlayOptions, settings: Se
     """Play until the game ends or the commands are used up. Raises PlayerQuit if the person quits."""
     commands = iter(split_commands(options.commands or ""))
     rngs = [make_baseline_rng(options.seed, seat) for seat in range(len(seating.names))]
-    with ModelSeats(settings, options.draw, options.snapshot, Budget(max_cost_usd=options.max_cost_usd)) as models:
+    has_models = any(player is not None and player.baseline is None for player in seating.players)
+    opened: AbstractContextManager[Gateway | None] = (
+        open_gateway(settings, Budget(max_cost_usd=options.max_cost_usd)) if has_models else nullcontext()
+    )
+    with opened as gateway:
         while (seat := game.seat) is not None:
             player = seating.players[seat]
             if player is not None and player.baseline is not None:
                 game.play_command(find_baseline(game.pack.scenario, player.baseline)(game.state, seat, rngs[seat]))
             elif player is not None:
-                game.writes(models.text(game, seat, player))
+                assert gateway is not None
+                game.writes(ask_model(gateway, game, seat, player, options))
             elif seating.names[seat] == AS_WRITTEN:
                 if (command := next(commands, None)) is None:
                     return

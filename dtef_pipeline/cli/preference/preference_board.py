@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -59,39 +59,30 @@ def print_scores(frame: pd.DataFrame, output: str, lines: Iterable[str]) -> None
     print_rows(_SCORE_LAYOUT, table, output, lines, "preference")
 
 
+_FACTS = {
+    "longer_share": "the longer text is preferred in {longer_share:.3f}{ends} of those that are not ties",
+    "flip_rate": "flip rate {flip_rate:.3f}: verdicts that changed when the texts were swapped, and became ties",
+    "first_share": "{first_share:.3f} of decisions for the text that was shown first",
+    "self_judged": "self-judged votes, on a response of the judge's own maker: {self_judged:,.0f}",
+    "self_judged_left_out": "self-judged votes left out: {self_judged_left_out:,.0f}",
+    "leaks_left_out": "votes left out for a leak risk: {leaks_left_out:,.0f}",
+    "items": "only items that fit {items}",
+    "prior_l2": "prior l2={prior_l2:g}: scores are pulled towards 0",
+    "weight": "votes are weighted by confidence",
+    "unweighted_reason": "every vote counts 1: {unweighted_reason}",
+    "length_effect": "a text twice as long has {length_effect:+.3f} logits; the scores are those of equally long texts",
+}
+"""Sentences on facts of a fit, by column of `preference_scores`."""
+_SHOWN_UNLESS_ZERO = ("self_judged", "self_judged_left_out", "leaks_left_out")
+
+
 def describe_fit(row: Mapping[Any, Any]) -> Iterator[str]:
     """Describe the fit of a row of `preference_scores`: its votes, and its method if unusual."""
-    facts = {name: value for name, value in row.items() if not pd.isna(value)}
-    reviewers = facts.get("reviewers")
-    voters = "voters unknown" if reviewers is None else format_count(int(reviewers), "reviewer")
+    facts = {name: value for name, value in row.items() if not pd.isna(value) and (value or name not in _SHOWN_UNLESS_ZERO)}
+    voters = format_count(int(facts["reviewers"]), "reviewer") if "reviewers" in facts else "voters unknown"
     yield f"{format_count(int(facts['votes']), 'vote')}, {voters}"
-    if "longer_share" in facts:
-        ends = _format_ends(facts.get("longer_low"), facts.get("longer_high"))
-        yield f"the longer text is preferred in {facts['longer_share']:.3f}{ends} of those that are not ties"
-    if "flip_rate" in facts:
-        yield f"flip rate {facts['flip_rate']:.3f}: verdicts that changed when the texts were swapped, and became ties"
-    if "first_share" in facts:
-        yield f"{facts['first_share']:.3f} of decisions for the text that was shown first"
-    if facts.get("self_judged"):
-        yield f"{format_count(int(facts['self_judged']), 'vote')} self-judged: on a response of the judge's own maker"
-    if facts.get("self_judged_left_out"):
-        yield f"{format_count(int(facts['self_judged_left_out']), 'self-judged vote')} left out"
-    if facts.get("leaks_left_out"):
-        yield f"{format_count(int(facts['leaks_left_out']), 'vote')} left out for a leak risk"
-    if "items" in facts:
-        yield f"only items that fit {facts['items']}"
-    yield from _describe_model(facts)
-
-
-def _describe_model(facts: Mapping[Any, Any]) -> Iterator[str]:
-    if "prior_l2" in facts:
-        yield f"prior l2={facts['prior_l2']:g}: scores are pulled towards 0"
-    if "weight" in facts:
-        yield "votes are weighted by confidence"
-    if "unweighted_reason" in facts:
-        yield f"every vote counts 1: {facts['unweighted_reason']}"
-    if "length_effect" in facts:
-        yield f"a text twice as long has {facts['length_effect']:+.3f} logits; the scores are those of equally long texts"
+    ends = _format_ends(facts.get("longer_low"), facts.get("longer_high"))
+    yield from (text.format(**facts, ends=ends) for name, text in _FACTS.items() if name in facts)
 
 
 def _format_ends(low: float | None, high: float | None) -> str:
@@ -144,11 +135,7 @@ _BESIDE_LAYOUT = TableLayout(
 def compare(
     warehouse: Warehouse, family: str | None, partition: str, metric: str, reviewer_kind: str | None, output: str
 ) -> None:
-    scores = load_score_frame(warehouse)
-    scores = scores[(scores["family"] == family) | (family is None)]
-    if not len(scores):
-        raise WarehouseError(f"nothing to compare: no votes on responses of {family}")
-    scores = scores[scores["partition"] == choose_partition(scores, partition)]
+    scores = filter_scores(load_score_frame(warehouse), family=family, partition=partition)
     tables = []
     for group, rows in scores.groupby(["family", "reviewer_kind", "judge"], dropna=False):
         if reviewer_kind in (None, group[1]):
@@ -230,9 +217,7 @@ def show(
     warehouse: Warehouse, family: str | None, partition: str, reviewer_kind: str | None, judges: tuple[str, ...], output: str
 ) -> None:
     frame = load_score_frame(warehouse)
-    frame = _filter_family(frame, family)
-    frame = frame[frame["partition"] == choose_partition(frame, partition)]
-    frame = filter_reviewers(frame, reviewer_kind, judges)
+    frame = filter_scores(frame, judges, family=family, partition=partition, reviewer_kind=reviewer_kind)
     table = frame.reset_index(drop=True)
     print_scores(table, output, _describe_fits(table))
 
@@ -257,39 +242,30 @@ def _score_rows(warehouse: Warehouse) -> pd.DataFrame:
     return whole_frame(warehouse.rows("preference_scores"))
 
 
-def choose_partition(frame: pd.DataFrame, partition: str) -> str:
-    """Return the partition unchanged. Raises ConfigError if it has no votes."""
-    partitions = sorted(frame["partition"].unique())
-    if partition not in partitions:
-        raise ConfigError(f"--partition {partition} has no votes; partitions with votes: {list_nearest(partition, partitions)}")
-    return partition
+def filter_scores(frame: pd.DataFrame, judges: Sequence[str] = (), **filters: str | None) -> pd.DataFrame:
+    """Return the rows with these values (None: any), and of judges that match a pattern or name.
 
-
-def filter_reviewers(frame: pd.DataFrame, reviewer_kind: str | None, judges: tuple[str, ...]) -> pd.DataFrame:
-    """Return the rows of this kind of reviewers, and of judges that match a pattern or name. Raises WarehouseError if none is left."""
-    voters = sorted({judge for judge in frame["judge"] if isinstance(judge, str)})
-    if judges:
-        frame = frame[[isinstance(judge, str) and matches_judge(judge, judges) for judge in frame["judge"]]]
-    if not len(frame) and judges:
+    Raises WarehouseError, with the values that exist, if no row is left.
+    """
+    for name, value in filters.items():
+        values = sorted(frame[name].unique())
+        if value is not None and value not in values:
+            noun = name.replace("_", " ")
+            raise WarehouseError(f"nothing to show: no votes of {noun} {value}; there are: {list_nearest(value, values)}")
+        frame = frame if value is None else frame[frame[name] == value]
+    if not judges:
+        return frame
+    voters = sorted(frame["judge"].dropna().unique())
+    frame = frame[[isinstance(judge, str) and matches_judge(judge, judges) for judge in frame["judge"]]]
+    if not len(frame):
         names = list_first_names(voters, _JUDGES_THAT_VOTED) if voters else "none"
         raise WarehouseError(f"nothing to show: no votes of {', '.join(judges)}; judges that voted: {names}")
-    frame = frame[(frame["reviewer_kind"] == reviewer_kind) | (reviewer_kind is None)]
-    if not len(frame):
-        raise WarehouseError("nothing to show: no votes of such reviewers; `dtef preference votes` lists those there are")
     return frame
 
 
 def format_group_label(group: Iterable[Any]) -> str:
     """Return the non-null parts of a group. People's votes have no judge."""
     return ", ".join(str(part) for part in group if not pd.isna(part))
-
-
-def _filter_family(frame: pd.DataFrame, family: str | None) -> pd.DataFrame:
-    if family is not None and family not in set(frame["family"]):
-        raise WarehouseError(
-            f"nothing to show: no votes on responses of {family}; there are some of {', '.join(sorted(set(frame['family'])))}"
-        )
-    return frame if family is None else frame[frame["family"] == family]
 
 
 def _describe_fits(frame: pd.DataFrame) -> Iterator[str]:

@@ -33,17 +33,7 @@ _PAIRS_ON_A_PAGE = 50
 
 @click.group(short_help="Pair responses, collect votes, and rank by them.")
 def preference() -> None:
-    """Work with votes: which of two responses a reviewer prefers.
-
-    \b
-        dtef preference pairs                     make pairs of stored responses
-        dtef preference vote --reviewer ID        write a page on which a person votes on pairs without their authors
-        dtef preference vote --judge MODEL        let a model vote, in both orders of the texts
-        dtef preference votes                     list the votes, trace a vote to its run, or void it
-        dtef preference board --refresh           make the board of all votes, and show it
-        dtef preference board FILE                show scores of players from a file of votes
-        dtef export votes FILE                    write pairs and votes, to keep or to move them
-        dtef import votes FILE                    add them, and those of other tools
+    """Work with votes: which of two responses a reviewer prefers. `dtef export votes` and `dtef import votes` write and read files of them.
 
     Pairs and votes are kept in the response store.
     """
@@ -193,12 +183,12 @@ def votes(
     help="Votes on items of this suite, blueprint, league or ROUND; all: on the whole family.",
 )
 @choice("--reviewer-kind", choices=["person", "judge"], help="Only this kind of reviewers.  [default: each separately]")
-@click.option(
+@several(
     "--judge",
     "judges",
-    multiple=True,
     metavar="PATTERN",
-    help="Only judges whose id or model fits, as in gpt-4.1-mini; may be repeated.  [default: each separately]",
+    help="Only judges whose id or model fits, as in gpt-4.1-mini",
+    usual="each separately",
 )
 @click.option(
     "--metric",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import click
 
@@ -31,18 +30,6 @@ from resources.settings import Settings
 from resources.votes.vote_store import VoteStore, add_judge, list_own_pairs, store_judge_votes
 
 _PAIRS_JUDGED_TOGETHER = 500
-
-
-@dataclass(slots=True)
-class _Tally:
-    """Counts of a judge's verdicts in this run."""
-
-    votes: int = 0
-    ties: int = 0
-    n_flipped: int = 0
-    first: int = 0
-    n_decided: int = 0
-    n_by_reason: Counter[str] = field(default_factory=Counter)
 
 
 def judge(
@@ -94,7 +81,7 @@ def _judge_pairs(spec: ModelSpec, gateway: Gateway, store: VoteStore, waiting: S
         click.echo(f"{spec.name}: there is no pair left to judge; `dtef preference pairs` makes pairs of stored responses")
         return 0
     add_judge(store, reviewer_id)
-    tally = _Tally()
+    choices, reasons = Counter[str](), Counter[str]()
     with display_progress(say, "votes") as display:
         gateway.tell, progress = display.say, RunProgress(display, {spec.name: len(PAIR_ORDERS) * len(waiting)})
 
@@ -105,51 +92,30 @@ def _judge_pairs(spec: ModelSpec, gateway: Gateway, store: VoteStore, waiting: S
 
         for start in range(0, len(waiting), _PAIRS_JUDGED_TOGETHER):
             batch = waiting[start : start + _PAIRS_JUDGED_TOGETHER]
-            _take(batch, spec, reviewer_id, ask, gateway, store, tally)
-    for line in _format_tally(tally, len(waiting)):
-        say(f"{spec.name}: {line}")
-    return sum(tally.n_by_reason.values())
+            votes, missing = _vote(batch, spec, ask, gateway, store)
+            store_judge_votes(store, votes)
+            choices.update(vote.choice for vote in votes)
+            reasons.update(missing)
+    counts = f"{format_count(choices.total(), 'vote')} on {format_count(len(waiting), 'pair')}"
+    say(f"{spec.name}: {counts}, {format_count(choices['tie'], 'tie')} among them")
+    if reasons:
+        texts = ", ".join(f"{reason} {number}" for reason, number in sorted(reasons.items()))
+        say(f"{spec.name}: no vote on {format_count(reasons.total(), 'pair')}, because there was no verdict: {texts}")
+    return reasons.total()
 
 
-def _take(
-    pair_ids: Sequence[str], spec: ModelSpec, reviewer_id: str, ask: Ask, gateway: Gateway, store: VoteStore, tally: _Tally
-) -> None:
-    """Judge the pairs in both orders, and store the votes."""
+def _vote(
+    pair_ids: Sequence[str], spec: ModelSpec, ask: Ask, gateway: Gateway, store: VoteStore
+) -> tuple[list[Ballot], list[str]]:
+    """Judge the pairs in both orders. Return the votes, and the reasons why other pairs have none."""
     names = store.hidden_names()
     pairs = [store.reviewer_view(pair_id, names) for pair_id in pair_ids]
     results = play([PairEpisode(pair, spec, order) for pair in pairs for order in PAIR_ORDERS], ask, gateway.store.responses)
-    votes = []
+    votes, reasons = [], []
     for place, pair in enumerate(pairs):
         verdict = pair_verdict(results[2 * place].outcomes, results[2 * place + 1].outcomes)
-        tally.first += verdict.first
-        tally.n_decided += verdict.n_decided
         if verdict.choice is None:
-            tally.n_by_reason[verdict.reason] += 1
-            continue
-        tally.ties += verdict.choice == "tie"
-        tally.n_flipped += verdict.is_flipped
-        votes.append(Ballot(pair.pair_id, reviewer_id, verdict.choice, 1, verdict.justification))
-    tally.votes += len(votes)
-    store_judge_votes(store, votes)
-
-
-def _format_tally(tally: _Tally, pairs: int) -> list[str]:
-    lines = [
-        f"{format_count(tally.votes, 'vote')} on {format_count(pairs, 'pair')}, {format_count(tally.ties, 'tie')} among them"
-    ]
-    if tally.votes:
-        lines.append(
-            f"flip rate {tally.n_flipped / tally.votes:.3f}: {format_count(tally.n_flipped, 'verdict')} changed when the texts were swapped, "
-            "and became ties"
-        )
-    if tally.n_decided:
-        lines.append(
-            f"position: {tally.first / tally.n_decided:.3f} of {format_count(tally.n_decided, 'decision')} preferred the text that was "
-            "shown first (.5: the position has no effect)"
-        )
-    if tally.n_by_reason:
-        reasons_text = ", ".join(f"{reason} {number}" for reason, number in sorted(tally.n_by_reason.items()))
-        lines.append(
-            f"no vote on {format_count(sum(tally.n_by_reason.values()), 'pair')}, because there was no verdict: {reasons_text}"
-        )
-    return lines
+            reasons.append(verdict.reason)
+        else:
+            votes.append(Ballot(pair.pair_id, judge_reviewer_id(spec), verdict.choice, 1, verdict.justification))
+    return votes, reasons

@@ -27,7 +27,7 @@ part_option = options(
         metavar="NAME",
         help="Name of the part in the pipeline, for questions about interviews.  [default: the file's name, less its ending]",
     ),
-    flag("--replace", help="Replace a part that was added from another path, with its scores."),
+    flag("--replace", help="Replace a part that was added from another path."),
 )
 
 
@@ -35,7 +35,7 @@ def resolve_documented_models(context: click.Context, parameter: click.Parameter
     """Return model names, including `provider:name`, in this project's spelling."""
     if not any(":" in name for name in names):
         return names
-    from dtef_pipeline.cli.models import resolve_model_names
+    from dtef_pipeline.cli.qa.qa_run import resolve_model_names
 
     return resolve_model_names(names)
 
@@ -55,14 +55,13 @@ _QUESTION_FILES = (
 
 run = run_command(
     "qa",
+    "part",
     "dtef_pipeline.qa.settings.QaSettings",
     Verb(
         "Ask models, and judge and score their answers.",
         """Ask models the questions of suites, have answers judged and programs run, and score them; then update the boards.
 
-    Stored responses and judgements are reused, and only missing ones are requested. When a budget is reached, finished work is kept; repeat
-    the command to request the rest. With --from judge the stored responses of the snapshot are judged and
-    scored again, for example with another judge or stricter scoring.
+    With --from judge the stored responses of the snapshot are judged and scored again, for example with another judge or stricter scoring.
 
     The section `qa` of the panel file, which DTEF_PANEL names, sets how answers are judged, run and scored, as in nightly runs: few_shot_as,
     sample_rate, daily_budget, allow_unpriced, sandbox, timeout_s, strict, penalty and wordnet_senses.
@@ -70,9 +69,6 @@ run = run_command(
     --estimate replays stored responses, and counts their judgements as a run would send them. The length of missing responses is estimated: the
     mean of the model's stored responses, else 400 tokens per response and 120 per judgement, or less if the request allows less. The highest
     cost includes a second request to each judge; the usual cost does not.
-
-    \b
-    Exit code: 0 done; 1 a part failed, or a file was left out; 2 an option or the set-up is wrong; 130 interrupted.
     """,
     ),
     roles=("candidate", "judge", "embedder"),
@@ -84,18 +80,7 @@ run = run_command(
 QA = FamilyWords(
     name="qa",
     short="Ask questions with expected answers, and score the responses.",
-    help="""Work with questions that have expected answers: MMLU, GSM8K, HumanEval, questions about interviews, and sets of your own.
-
-    \b
-        dtef qa check SUITE PATH      check a file of questions for faults
-        dtef qa add SUITE PATH        add it to the pipeline
-        dtef qa list                  list what is known
-        dtef qa run --estimate        show the calls and the cost of a run first
-        dtef qa run --model MODEL     ask models, and judge and score their answers
-        dtef qa board                 show which models do best
-        dtef report                   write the results of all families as a site
-        dtef qa remove PART           remove a part and its results
-    """,
+    help="Work with questions that have expected answers: MMLU, GSM8K, HumanEval, questions about interviews, and sets of your own.",
     part="part",
     pattern="SUITE/PART, or a pattern such as 'mmlu/*'",
     check=Verb(
@@ -104,9 +89,6 @@ QA = FamilyWords(
     differ only in their rows, the first five are listed and the others counted.
 
     SUITE is mmlu, gsm8k, humaneval, socioscope, or one of the file that --suites names. Makes no calls and writes nothing.
-
-    \b
-    Exit code: 0 no errors; 1 a row would be left out; 2 an option is wrong.
     """,
         _QUESTION_FILES,
     ),
@@ -115,11 +97,8 @@ QA = FamilyWords(
         """Add the questions of a suite at PATH to the pipeline: a partition per part (a subject, or a file). Makes no calls.
 
     SUITE is mmlu, gsm8k, humaneval, socioscope, or one of the file that --suites names. Rows that are not usable are listed and left out.
-    Added again, a changed file replaces the earlier one. If a file from another path would lose items, give it another name (--part), or
-    replace the earlier one (--replace).
-
-    \b
-    Exit code: 0 done; 1 a part could not be read; 2 nothing was changed.
+    Added again, a changed file replaces the earlier one. If a part was added from another path with other contents, give it another name
+    (--part), or replace the earlier one (--replace).
     """,
         (
             *_QUESTION_FILES,

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from assets.qa.part_checks import refuse_unpriced_judge, require_askable_parts
 from assets.qa.stages import resolve_run_arbiter
-from dtef_pipeline.asking.models import ModelSpec
 from dtef_pipeline.cli.families import family_settings, load_stages
 from dtef_pipeline.cli.family_run import AfterRun, FamilyRun, RunContextOfCommand, RunSelection, Steps
 from dtef_pipeline.cli.stage_runs import StageRuns, refuse_unaskable
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.cli.warehouse_access import list_stored_keys
 from dtef_pipeline.errors import ConfigError, GatewayError
-from dtef_pipeline.families import FAMILY_BY_NAME
+from dtef_pipeline.families import COMPUTED_MODELS, FAMILY_BY_NAME
 from dtef_pipeline.family.stage import Stage
 from dtef_pipeline.judging.judgement import JUDGE_ROLE
-from dtef_pipeline.qa.judging.arbiter import Arbiter, judge_snapshot
-from dtef_pipeline.qa.judging.judgement_rows import JUDGED_ITEM_COLUMNS, count_judgements_of_others, select_judged_items
+from dtef_pipeline.qa.judging.arbiter import judge_snapshot
 from dtef_pipeline.qa.prompt_rows import AskSettings, filter_faults
 from dtef_pipeline.qa.settings import choose_parts
 from dtef_pipeline.qa.tables import QA_SPACE
-from dtef_pipeline.qa.transcripts.retriever import REMOTE
+from dtef_pipeline.qa.transcripts.retriever import REMOTE, normalise_model_string
 from dtef_pipeline.text.number_words import format_count, list_first_names
+from resources.model_catalog import load_known_models
+from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -68,36 +66,24 @@ def describe_nothing_scored(warehouse: Warehouse, keys: Sequence[str], snapshot:
     )
 
 
-_COUNTED_OF_RESPONSES = ("item_id", "model", "model_variant", "call_status", "request_key", "response")
-_COUNTED_OF_JUDGEMENTS = ("answer_key", "evaluator", "judge_variant", "judge_snapshot", "raw")
-_OTHERS_NAMED = 3
+def resolve_model_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names in this project's spelling: `provider:name` becomes `provider/name`, unless a model or collection has that name.
 
-
-def warn_extra_judgements(
-    read: Callable[..., pa.Table],
-    keys: Sequence[str],
-    specs: Sequence[ModelSpec],
-    snapshot: str,
-    arbiter: Arbiter | None,
-    rejudge: str | None,
-) -> None:
-    """Print a line to standard error if models are named and stored responses of others are judged too.
-
-    `read`: returns rows of a table, given its name, columns and levels.
+    Other names are unchanged, for the command to report.
     """
-    if arbiter is None or not specs:
-        return
-    named, label, counts = {spec.variant for spec in specs}, judge_snapshot(rejudge or None), Counter[str]()
-    for key in keys:
-        levels = QA_SPACE.levels(key)
-        if items := select_judged_items(read("qa_items", columns=JUDGED_ITEM_COLUMNS, **levels)):
-            responses = read("qa_responses", columns=_COUNTED_OF_RESPONSES, **levels, snapshot=snapshot)
-            judgements = read("qa_judgements", columns=_COUNTED_OF_JUDGEMENTS, **levels, snapshot=snapshot)
-            counts += count_judgements_of_others(responses, judgements, items, arbiter, label, named)
-    if counts:
-        summary_text = list_first_names([f"{model} ({number:,})" for model, number in counts.most_common()], _OTHERS_NAMED)
-        count_text = f"{format_count(counts.total(), 'judgement')} of stored responses of models that are not named"
-        say(f"note: the judge judges all stored responses of a part, including {count_text}: {summary_text}", err=True)
+    try:
+        models = load_known_models(Settings.read_environment(), COMPUTED_MODELS)
+    except ConfigError:
+        return tuple(names)
+    known_names = {*models.specs, *models.collections, *models.computed}
+    return tuple(name if name.partition("@")[0] in known_names else _convert_name(name) for name in names)
+
+
+def _convert_name(name: str) -> str:
+    try:
+        return normalise_model_string(name)
+    except ConfigError:
+        return name
 
 
 _STAGE_TO_BEGIN_WITH = {"ingest": 0, "ask": 1, "judge": 3}
@@ -133,14 +119,12 @@ def _choose(context: RunContextOfCommand) -> RunSelection:
     options, models = context.options, context.models
     keys = _select_stored_parts(context.warehouse, options.suites, options.parts)
     specs = models.resolve(options.models) if options.models else ()
-    arbiter = resolve_run_arbiter(models, options)
     read = context.warehouse.read_or_empty
     faults = filter_faults(
         keys, options.ask_settings, lambda key, columns: read("qa_documents", columns=columns, **QA_SPACE.levels(key))
     )
     for key, text in faults.items():
         say(f"warning: {key}: {text}", err=True)
-    warn_extra_judgements(context.warehouse.rows, keys, specs, options.snapshot, arbiter, options.rejudge)
     return RunSelection(keys, {spec.name for spec in specs} | set(models.specs), specs)
 
 

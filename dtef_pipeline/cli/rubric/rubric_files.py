@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dtef_pipeline.cli.family_verbs import AddedParts, CheckReport, FamilyFiles
+from dtef_pipeline.cli.family_verbs import Addition, AddReport, CheckReport, FamilyFiles
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.rubric.blueprint.blueprint_rows import summarise_file
@@ -18,9 +18,8 @@ from dtef_pipeline.rubric.blueprint.named_models import read_collections
 from dtef_pipeline.rubric.blueprint.reading import BLUEPRINT_SUFFIXES, is_blueprint_file, make_blueprint_id, read_blueprint
 from dtef_pipeline.rubric.tables import RUBRIC_SPACE
 from dtef_pipeline.text.number_words import format_count, format_plural, list_first_names
-from resources.notes import BLUEPRINT_NOTES, NOTES_FOLDER, RubricFile, content_hash, find_missing_below
+from resources.notes import BLUEPRINT_NOTES, RubricFile, content_hash, find_missing_below
 from resources.plugin_functions import load_plugin_functions
-from resources.settings import Settings
 from resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -43,17 +42,6 @@ def warn_of_gone_files(warehouse: Warehouse, folders: Sequence[Path], files: Seq
             )
     if len(missing_files) > _MAX_MISSING_NAMED:
         yield f"warning: the files of {format_count(len(missing_files) - _MAX_MISSING_NAMED, 'more blueprint')} are gone"
-
-
-def warn_of_gone_in_check(folders: Sequence[Path]) -> Iterator[str]:
-    """Yield the lines on missing blueprint files, if there is a warehouse with notes of blueprints."""
-    place = Settings.read_environment().warehouse
-    if not folders or ("://" not in place and not (Path(place) / NOTES_FOLDER).is_dir()):
-        return
-    try:
-        yield from warn_of_gone_files(Warehouse(place), folders)
-    except (DtefError, OSError) as error:
-        yield f"warning: the list of blueprints added from here cannot be read: {error}"
 
 
 @dataclass(frozen=True)
@@ -82,7 +70,6 @@ def _check(paths: Sequence[Path], models_dir: Path | None, root: Path | None) ->
         {"files": [summarise_file(entry.path, entry.id, entry.result) for entry in files]},
         [*_lines(files), *_summary(files)],
         not any(finding.level == "error" for entry in files for finding in entry.result.findings),
-        warn_of_gone_in_check([path for path in paths if path.is_dir()]),
     )
 
 
@@ -154,7 +141,7 @@ def _summary(files: Sequence[CheckedFile]) -> Iterator[str]:
 
 def _read(
     warehouse: Warehouse, paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_broken: bool
-) -> list[AddedParts]:
+) -> list[Addition]:
     files = _read_files(paths, models_dir, root, skip_broken)
     shared = _find_shared_ids((file.blueprint, file.path) for file in files)
     broken = {**{path: f"{path}: reserved-id: {text}" for path, text in shared.items()}, **_find_broken(files)}
@@ -167,12 +154,15 @@ def _read(
         blueprints.update(list_partitions(instance, RUBRIC_SPACE))
         return add_noted(instance, warehouse, FAMILY_BY_NAME["rubric"], BLUEPRINT_NOTES, sound)
 
-    def problems(result: AddResult) -> Iterator[str]:
-        yield from _describe_left_out_parts(warehouse, result.keys)
-        yield from warn_of_gone_files(warehouse, [path for path in paths if path.is_dir()], sound)
-        yield from _describe_broken(files, broken, blueprints)
+    def report(result: AddResult) -> AddReport:
+        problems = (
+            *_describe_left_out_parts(warehouse, result.keys),
+            *warn_of_gone_files(warehouse, [path for path in paths if path.is_dir()], sound),
+            *_describe_broken(files, broken, blueprints),
+        )
+        return AddReport([result.line("blueprint")], problems, not broken)
 
-    return [AddedParts(add, lambda result: [result.line("blueprint")], problems, not broken)]
+    return [Addition(add, report)]
 
 
 def _read_files(paths: Sequence[Path], models_dir: Path | None, root: Path | None, skip_broken: bool) -> list[RubricFile]:

@@ -93,14 +93,14 @@ def show(
 
 run = run_command(
     "rubric",
+    "blueprint",
     "dtef_pipeline.rubric.settings.RubricSettings",
     Verb(
         "Ask models, have their responses judged, and score them.",
         """Ask models the prompts of blueprints, have their responses judged and embedded, and score them; then update the boards.
 
-    Stored responses and judgements are reused, and only missing ones are requested. When a budget is reached, finished work is kept; repeat
-    the command to request the rest. With --from judge the stored responses of the snapshot are judged and
-    scored again, for example with other judges or weights; blueprints without responses in it are listed and left unchanged.
+    With --from judge the stored responses of the snapshot are judged and scored again, for example with other judges or weights; blueprints
+    without responses in it are listed and left unchanged.
 
     The section `rubric` of the panel file, which DTEF_PANEL names, sets how responses are judged and scored, as in nightly runs: judge_draws,
     scale, no_own_judge, with_labels, analysts, extract_points, embedder, beta, or_paths, should_not_paths and consistent_champions.
@@ -109,9 +109,6 @@ run = run_command(
     responses is estimated: the mean of the model's stored responses, else 400 tokens a turn and 120 per judgement. An ideal answer without
     extracted key points counts as 6 points. The report to an analyst is built as in a run, with placeholders for missing responses. The highest
     cost includes a second request to each judge and analyst; the usual cost does not.
-
-    \b
-    Exit code: 0 done; 1 a blueprint failed, or a file was left out; 2 an option or the set-up is wrong; 130 interrupted.
     """,
     ),
     roles=("candidate", "judge", "embedder", "analyst"),
@@ -128,19 +125,7 @@ _BLUEPRINT_FILES = (
 RUBRIC = FamilyWords(
     name="rubric",
     short="Judge what models write, by written criteria.",
-    help="""Work with blueprints: YAML files with prompts, and with the criteria that responses to them are judged by.
-
-    \b
-        dtef rubric check PATH        check blueprints for faults
-        dtef rubric add PATH          add them to the pipeline
-        dtef rubric list              list those that are known
-        dtef rubric run --estimate    show the calls and the cost of a run first
-        dtef rubric run               ask models, have their responses judged, score them
-        dtef rubric board             show which models do best
-        dtef report                   write the results of all families as a site
-        dtef rubric show BLUEPRINT    show responses and judgements; compare two runs
-        dtef rubric remove BLUEPRINT  remove a blueprint and its results
-    """,
+    help="Work with blueprints: YAML files with prompts, and with the criteria that responses to them are judged by.",
     part="blueprint",
     pattern="an id, or a pattern such as 'compass__*'",
     removal_note="People's labels and anchors stay too.",
@@ -155,9 +140,6 @@ RUBRIC = FamilyWords(
     unscorable  the file runs, and the criterion stays unscored
     warning     the file runs, and may not say what its author means
     info        worth knowing
-
-    \b
-    Exit code: 0 no errors; 1 a file has an error; 2 an option is wrong.
     """,
         _BLUEPRINT_FILES,
     ),
@@ -168,9 +150,6 @@ RUBRIC = FamilyWords(
     PATH is a YAML or JSON file, or a folder with such files at any depth. Added again, a changed file replaces the earlier one. A file with
     errors is listed and not added; its earlier version stays. Blueprints whose file was deleted or renamed are listed too, and stay until
     `dtef rubric remove` removes them.
-
-    \b
-    Exit code: 0 done; 1 a file has errors, and all others were added; 2 nothing was changed.
     """,
         (
             *_BLUEPRINT_FILES,

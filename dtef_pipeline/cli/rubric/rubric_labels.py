@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import click
 import pandas as pd
 
+from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.families import filter_by_patterns, require_table
-from dtef_pipeline.cli.terminal import print_table, say
+from dtef_pipeline.cli.terminal import print_rows, say
 from dtef_pipeline.cli.warehouse_access import open_warehouse, reads_tables
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.identity import digest
@@ -30,6 +31,11 @@ _LABEL_DRAWS, _LABEL_ITEMS, _LABELS = "rubric_label_draws", "rubric_label_items"
 _SAMPLE_READS = ("rubric_responses", "rubric_criteria", "rubric_prompts", "rubric_scores", "rubric_runs", "rubric_blueprints")
 _CAN_BE_LABELLED = "that judges decide on"
 """Appended to a number of prompts: a board also has prompts with only functions or an ideal answer, or without a response."""
+
+
+_CLASSES_LAYOUT = TableLayout(
+    tuple(RUBRIC_KNOWN_CLASSES.names), ("judge", "human_class", "n", "same_class"), ("note",), notes=""
+)
 
 
 def sample(
@@ -152,13 +158,7 @@ def show(warehouse: Warehouse, output: str) -> None:
         click.echo(line)
     if len(classes):
         click.echo("\njudges against people:")
-        print_table(
-            classes,
-            "rubric_known_classes",
-            columns=RUBRIC_KNOWN_CLASSES.names,
-            kept=["judge", "human_class", "n", "same_class"],
-            first_out=["note"],
-        )
+        print_rows(_CLASSES_LAYOUT, classes, "table", (), "rubric_known_classes")
     for line in _describe_needed_labels(warehouse.rows("rubric_corrected").to_pandas()):
         say(line)
 

@@ -13,12 +13,13 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from dtef_pipeline.asking.snapshot_order import sort_snapshots
+from dtef_pipeline.boards.named_boards import TableLayout
 from dtef_pipeline.cli.families import require_table
-from dtef_pipeline.cli.terminal import compute_terminal_fit, print_table, say
+from dtef_pipeline.cli.terminal import compute_terminal_fit, print_rows, say
 from dtef_pipeline.cli.warehouse_access import reads_tables
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.report.row_reader import StoredRows
-from dtef_pipeline.report.terminal import format_column_intervals, render
+from dtef_pipeline.report.terminal import render
 from dtef_pipeline.rubric.blueprint.model import EXTRACTED
 from dtef_pipeline.rubric.blueprint_run import (
     BlueprintRun,
@@ -105,17 +106,6 @@ MODEL_WORSE = 3
 """Exit code of `--fail-on regression` if a model is worse."""
 _MODELS_NAMED = _PROMPTS_SHOWN = 10
 _HASHES = {"test_hash": "the prompts or criteria", "judge_hash": "the judges", "policy_hash": "the scoring policy"}
-_COLUMNS_OF_TWO_RUNS = [
-    "model",
-    "verdict",
-    "difference",
-    "interval",
-    "other_score",
-    "score",
-    "n_prompts",
-    "n_pairs",
-    "p_adjusted",
-]
 RUN_COMPARISON_COLUMNS = {
     "model": "Model, over all its temperatures and system prompts",
     "verdict": "Decision: regression, improvement, equivalent or undecided",
@@ -129,6 +119,11 @@ RUN_COMPARISON_COLUMNS = {
     "moved_model": "Model whose score changed most on the prompt",
     "model_difference": "Its mean hybrid score on the prompt in B minus that in A",
 }
+
+
+_COMPARISON_LAYOUT = TableLayout(
+    tuple(RUN_COMPARISON_COLUMNS), ("model", "verdict", "difference"), ("n_pairs", "n_prompts"), "difference"
+)
 
 
 @reads_tables
@@ -189,20 +184,10 @@ def _print(warehouse: Warehouse, blueprint: str, pair: tuple[str, str], models: 
     if not len(models):
         say("no model has a score for the same prompt in both")
         return
-    table = escape_frame(models.assign(interval=format_column_intervals(models, "difference", ("low", "high"))))
-    print_table(
-        table,
-        columns=_COLUMNS_OF_TWO_RUNS,
-        kept=["model", "verdict", "difference"],
-        first_out=["n_pairs", "n_prompts"],
-        ends={"difference": ("low", "high")},
-        lines=[
-            f"{format_count(int((models['note'] == note).sum()), 'model')}: {note}" for note in models["note"].unique() if note
-        ],
-    )
+    print_rows(_COMPARISON_LAYOUT, escape_frame(models), "table", (), number_ends={"difference": ("low", "high")})
     prompt_rows = escape_frame(prompts)
     click.echo(f"\n{format_count(len(prompt_rows), 'prompt')} that changed most\n")
-    print_table(prompt_rows, "rubric/runs", kept=["prompt", "difference"], first_out=["n_pairs"])
+    print_rows(TableLayout((), ("prompt", "difference"), ("n_pairs",)), prompt_rows, "table", (), "rubric/runs")
 
 
 def _describe_other_differences(warehouse: Warehouse, blueprint: str, pair: tuple[str, str]) -> Iterator[str]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dtef_pipeline.cli.family_verbs import CheckReport, FamilyFiles
+from dtef_pipeline.cli.family_verbs import Addition, AddReport, CheckReport, FamilyFiles
 from dtef_pipeline.cli.warehouse_access import open_warehouse
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.survey.completeness import ALLOWANCES, MISSING_ATTRIBUTES, MISSING_QUESTIONS, NEXT_STEPS
@@ -25,7 +23,7 @@ from resources.warehouse import Warehouse
 if TYPE_CHECKING:
     from assets.survey.rounds import RegistrationResult
     from dtef_pipeline.survey.model import Survey
-    from resources.sources import Source, Sources
+    from resources.sources import Sources
 
 
 _SHOWN = 10
@@ -61,7 +59,7 @@ def read_stored_round(warehouse: Warehouse, round_id: str) -> RoundTables:
     )
 
 
-def summary(result: RoundTables, seconds: float) -> Iterator[str]:
+def summary(result: RoundTables) -> Iterator[str]:
     """Yield counts, quarantine with reasons, detected scales and batteries, and findings of the round."""
     rows, round_id = result.responses, result.round
     quarantine = result.quarantine.to_pylist()
@@ -70,7 +68,7 @@ def summary(result: RoundTables, seconds: float) -> Iterator[str]:
     counts = [format_count(len(part), noun) for part, noun in ((pairs, "pair"), (segments, "whole segment")) if part]
     yield (
         f"{round_id}: {format_count(len(pc.unique(rows['segment'])), 'segment')}, {format_count(len(questions), 'question')}, "
-        f"{format_count(len(rows), 'pair')}; {' and '.join(counts) or 'nothing'} in quarantine ({seconds:.1f} s)"
+        f"{format_count(len(rows), 'pair')}; {' and '.join(counts) or 'nothing'} in quarantine"
     )
     if quarantine:
         yield f"  quarantine: {_format_reasons(pairs, 'pair')}{'; ' * bool(pairs and segments)}{_format_reasons(segments, 'whole segment')}"
@@ -164,48 +162,31 @@ def _format_names(texts: Sequence[str]) -> str:
     return "; ".join(text if number == 1 else f"{text} ({number} of them)" for text, number in examples.items()) + suffix
 
 
-@dataclass
-class _Round:
-    """A round from a file; fields below `options` are set by registration."""
+def _build_addition(warehouse: Warehouse, survey: Survey, path: Path, options: Mapping[str, Any]) -> Addition:
+    """Return the addition of a round from a file. `options`: of `register_round`."""
+    sources = _open_sources(warehouse)
+    previous = sources.find_previous(survey.round)
 
-    warehouse: Warehouse
-    survey: Survey
-    path: Path
-    options: Mapping[str, Any]
-    """Options of `register_round`."""
-    registration: RegistrationResult | None = None
-    previous: Source | None = None
-    start: float = field(default_factory=time.monotonic)
-    tables: RoundTables | None = None
-
-    @property
-    def is_clean(self) -> bool:
-        return self.tables is None or not faults(self.tables)
-
-    def register(self, instance: Any) -> Sequence[str]:
+    def register(instance: Any) -> RegistrationResult:
         from assets.survey.rounds import register_round
 
-        self.start = time.monotonic()
-        with waiting(f"{self.survey.round}: registering the round"):
-            sources = _open_sources(self.warehouse)
-            self.previous = sources.find_previous(self.survey.round)
-            self.registration = register_round(instance, sources, self.survey, self.path, **self.options)
-        return self.registration.keys
+        with waiting(f"{survey.round}: registering the round"):
+            return register_round(instance, sources, survey, path, **options)
 
-    def lines(self) -> Iterator[str]:
-        assert self.registration is not None
-        self.tables = read_stored_round(self.warehouse, self.survey.round)
-        yield from summary(self.tables, time.monotonic() - self.start)
-        if self.registration.retired:
-            text = f"removed {format_count(len(self.registration.retired), 'segment')} that the round no longer has"
-            yield f"  warning: {text}: {', '.join(self.registration.retired)}"
-        if self.registration.changes is not None:
-            yield f"  changes since the last ingest: {self.registration.changes}"
-        before = self.previous.design_effect if self.previous else 1
-        yield from design_effect(before, self.registration.source.design_effect, self.options["design_effect"])
+    def report(result: RegistrationResult) -> AddReport:
+        tables = read_stored_round(warehouse, survey.round)
+        lines = list(summary(tables))
+        if result.retired:
+            text = f"removed {format_count(len(result.retired), 'segment')} that the round no longer has"
+            lines.append(f"  warning: {text}: {', '.join(result.retired)}")
+        if result.changes is not None:
+            lines.append(f"  changes since the last ingest: {result.changes}")
+        before = previous.design_effect if previous else 1
+        lines += design_effect(before, result.source.design_effect, options["design_effect"])
+        problems = faults(tables)
+        return AddReport(lines, problems, not problems)
 
-    def problems(self) -> list[str]:
-        return faults(self.tables) if self.tables else []
+    return Addition(register, report)
 
 
 def _build_options(
@@ -238,7 +219,7 @@ def _read_surveys(paths: Sequence[Path], round_id: str | None) -> list[tuple[Pat
     return surveys
 
 
-def _read(warehouse: Warehouse, paths: Sequence[Path], round_id: str | None, **flags: Any) -> list[_Round]:
+def _read(warehouse: Warehouse, paths: Sequence[Path], round_id: str | None, **flags: Any) -> list[Addition]:
     """Read the rounds. If one of several is faulty, none is stored."""
     from assets.survey.rounds import check_round
 
@@ -246,19 +227,18 @@ def _read(warehouse: Warehouse, paths: Sequence[Path], round_id: str | None, **f
     if len(surveys) > 1:
         for _, survey in surveys:
             check_round(_open_sources(warehouse), survey, **options)
-    return [_Round(warehouse, survey, path, options) for path, survey in surveys]
+    return [_build_addition(warehouse, survey, path, options) for path, survey in surveys]
 
 
 def _check(paths: Sequence[Path], round_id: str | None, **flags: Any) -> CheckReport:
     from assets.survey.rounds import check_round
 
     sources, options, results = _open_sources(open_warehouse(new=True)), _build_options(**flags), []
-    start = time.monotonic()
     for _, survey in _read_surveys(paths, round_id):
         observed = check_round(sources, survey, **options)
         results.append(RoundTables(survey.round, observed.responses, observed.quarantine, observed.findings.to_pylist()))
     # The other lines query tables that are not stored yet.
-    lines = [line for result in results for line in summary(result, time.monotonic() - start) if "dtef sql" not in line]
+    lines = [line for result in results for line in summary(result) if "dtef sql" not in line]
     document = [
         {
             **_count_rows(result.round, result.responses, result.quarantine),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dtef_pipeline.cli.options import metric_option, rounds_option, targets_option
+from dtef_pipeline.cli.options import choice, flag, metric_option, rounds_option, several, targets_option, whole_number
 from dtef_pipeline.cli.verbs import FamilyWords, Verb, build_family_group, run_command
 from dtef_pipeline.survey.boards.survey_boards import BOARDS
 
@@ -18,10 +18,8 @@ _A_SURVEY = (
         help="Id to store the round under; of a long table, the round to read.  [default: the folder's name, the survey's id in the "
         "file, or all rounds of the table]",
     ),
-    click.option(
-        "--min-n",
-        type=click.IntRange(min=1),
-        help="Minimum number of respondents of a segment and of each distribution.  [default: 10]",
+    whole_number(
+        "--min-n", floor=1, help="Minimum number of respondents of a segment and of each distribution.  [default: 10]"
     ),
     click.option(
         "--design-effect",
@@ -29,21 +27,14 @@ _A_SURVEY = (
         help="Design effect of a weighted or clustered survey: sample size divided by the effective sample size.  "
         "[default: that of the last ingest of the round, else 1]",
     ),
-    click.option(
+    flag(
         "--allow-missing-questions",
-        is_flag=True,
         help="Read the folder even if questions or options are missing from one of its files, which may be truncated.",
     ),
-    click.option(
-        "--allow-missing-attributes",
-        is_flag=True,
-        help="Leave out attributes of the guide or the counts file that have no segment column.",
+    flag(
+        "--allow-missing-attributes", help="Leave out attributes of the guide or the counts file that have no segment column."
     ),
-    click.option(
-        "--replace",
-        is_flag=True,
-        help="Store the round even if it now has fewer segments, questions or pairs than the stored version.",
-    ),
+    flag("--replace", help="Store the round even if it now has fewer segments, questions or pairs than the stored version."),
 )
 
 
@@ -56,58 +47,36 @@ def _split_levels(context: click.Context, parameter: click.Parameter, levels: tu
     return tuple(level for text in levels for level in text.replace(",", " ").split())
 
 
-_takes_limits = click.option(
-    "--limit",
-    "limits",
-    multiple=True,
-    metavar="MODEL=N",
-    help="Maximum number of prompts sent to this model in each condition; may be repeated.",
-)
-_takes_max_tokens = click.option(
-    "--max-tokens",
-    multiple=True,
-    metavar="[MODEL=]N",
-    help="Maximum number of tokens in the run or for a model; may be repeated.",
-)
 run = run_command(
     "survey",
+    "partition",
     "dtef_pipeline.survey.settings.SurveySettings",
     Verb(
         "Ask models about a round and score their predictions.",
         """Ask models about a round, score their predictions and look for drift; then update the roll-ups.
 
-    Roll-ups are the tables over all rounds, such as the leaderboard, and the report. Stored responses are reused, and only missing ones are
-    requested; a new --snapshot requests all again. When a budget is reached, finished work is kept. Repeat the command to request
-    the rest: a budget counts from zero at each start. `dtef explain survey` explains the columns of the board.
+    Roll-ups are the tables over all rounds, such as the leaderboard, and the report. A new --snapshot requests all again. A budget counts from
+    zero at each start. `dtef explain survey` explains the columns of the board.
 
     With --estimate the tokens of prompts are estimated on the high side. For responses there are two numbers: the usual length (the mean of
     stored responses, if any) and the maximum that the models' max_tokens allow. If the price of a model is not known, its cost is `unknown`.
-
-    \b
-    Exit code: 0 done; 1 a partition failed, or a file was left out; 2 an option or the set-up is wrong; 4 a model returned no response at all;
-    130 interrupted (the responses so far are kept).
     """,
-        (_takes_limits, _takes_max_tokens),
+        (
+            several(
+                "--limit", "limits", metavar="MODEL=N", help="Maximum number of prompts sent to this model in each condition"
+            ),
+            several("--max-tokens", metavar="[MODEL=]N", help="Maximum number of tokens in the run or for a model"),
+        ),
     ),
     ["candidate"],
     ["ingest", "ask"],
     {"rounds": _convert_to_upper, "context_levels": _split_levels},
+    " 4 a model returned no response at all;",
 )
 SURVEY = FamilyWords(
     name="survey",
     short="Predict what groups of people answered in surveys.",
-    help="""Work with survey rounds. A verb without a family is one of these: `dtef run` is `dtef survey run`.
-
-    \b
-        dtef check PATH        check what a round contains, and its faults
-        dtef add PATH          read a round: what each group answered
-        dtef list              list the rounds that are known
-        dtef run --estimate    show the calls and the cost of a run first
-        dtef run --round GD4   ask models and score their predictions
-        dtef board             show which models predict best
-        dtef report            write the results of all families as a site
-        dtef remove ROUND      remove a round and its results
-    """,
+    help="Work with survey rounds. A verb without a family is one of these: `dtef run` is `dtef survey run`.",
     part="round",
     pattern="an id, such as GD4, or a pattern such as 'GD*'",
     check=Verb(
@@ -115,9 +84,6 @@ SURVEY = FamilyWords(
         """Read survey rounds as `dtef add` does, and report segments, questions, quarantine with its reasons, scales and batteries.
 
     Each PATH is a Global Dialogues folder, a DTEFSurveyData JSON file, or a long table (CSV or Parquet). Nothing is stored.
-
-    \b
-    Exit code: 0 all can be read; 1 part of a round cannot be read; 2 a round cannot be used, or an option is wrong.
     """,
         _A_SURVEY,
     ),
@@ -126,9 +92,6 @@ SURVEY = FamilyWords(
         """Read survey rounds and store what each segment answered to each question (the table `survey_responses`).
 
     Each PATH is a Global Dialogues folder, a DTEFSurveyData JSON file, or a long table (CSV or Parquet). All are checked before any is stored.
-
-    \b
-    Exit code: 0 done; 1 part of a round could not be read, and the rest was stored; 2 nothing was changed; 130 interrupted.
     """,
         _A_SURVEY,
     ),
@@ -148,9 +111,7 @@ SURVEY = FamilyWords(
     """,
         (
             rounds_option,
-            click.option(
-                "--context", "context_levels", multiple=True, help="Only this number of context questions; may be repeated."
-            ),
+            several("--context", "context_levels", help="Only this number of context questions"),
             click.option(
                 "--condition",
                 help="Only this condition, spelled in full, such as distribution/attribute-label; with --by conditions the "
@@ -158,11 +119,10 @@ SURVEY = FamilyWords(
             ),
             metric_option,
             targets_option,
-            click.option(
+            choice(
                 "--cells",
-                type=click.Choice(["own", "shared"]),
+                choices=["own", "shared"],
                 default="own",
-                show_default=True,
                 help="Scores that a model's mean is taken over: all its own, or only those of questions and segments that all models share.",
             ),
             click.option(
@@ -177,16 +137,12 @@ SURVEY = FamilyWords(
                 default=None,
                 help="Whether boards have intervals and ranges of ranks; without them a large board is faster.  [default: intervals]",
             ),
-            click.option(
+            whole_number(
                 "--seed",
-                type=click.IntRange(min=0),
+                floor=0,
                 help="Seed of the simulated respondents behind the sampling error in intervals.  [default: that of the stored tables]",
             ),
-            click.option(
-                "--top",
-                type=click.IntRange(min=0),
-                help="Only the first N rows; 0: all.  [default: 60 with --by question, else all]",
-            ),
+            whole_number("--top", floor=0, help="Only the first N rows; 0: all.  [default: 60 with --by question, else all]"),
         ),
     ),
     run=run,

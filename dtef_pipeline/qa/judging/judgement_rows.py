@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -171,34 +171,6 @@ def build_skipped_rows(
         for evaluator in items[row["item_id"]].evaluators or arbiter.evaluators
     ]
     return pa.Table.from_pylist(rows, schema=QA_JUDGEMENTS)
-
-
-def count_judgements_of_others(
-    responses: pa.Table,
-    judgements: pa.Table,
-    items: Mapping[str, JudgedItem],
-    arbiter: Arbiter,
-    label: str,
-    named: Collection[str],
-) -> Counter[str]:
-    """Return by model the number of missing judgements for stored responses of models whose variant is not `named`.
-
-    `responses`, `judgements`: rows of `qa_responses` and `qa_judgements` of one part and snapshot; `items`: see `select_judged_items`;
-    `label`: the snapshot of the judgements. Equal answers are judged only once, so this is an upper bound for the requests of a run.
-    """
-    sample, _ = select_to_judge(responses, items, arbiter.sample_rate)
-    remainder = sample.filter(pc.invert(pc.is_in(sample["model_variant"], pa.array(list(named), pa.string()))))
-    mask = pc.and_(pc.equal(judgements["judge_variant"], arbiter.model.variant), pc.equal(judgements["judge_snapshot"], label))
-    verdicts = judgements.filter(pc.and_(mask, pc.greater(pc.list_value_length(judgements["raw"]), 0)))
-    pairs = set(zip(verdicts["answer_key"].to_pylist(), verdicts["evaluator"].to_pylist(), strict=True))
-    counts = Counter[str]()
-    rows = zip(*(remainder[name].to_pylist() for name in ("model", "item_id", "request_key", "response")), strict=True)
-    for model, item, key, response in rows:
-        counts[model] += sum(
-            (key, task.evaluator) not in pairs
-            for task in iterate_item_arbitrations(items[item], response or "", arbiter, label)
-        )
-    return +counts
 
 
 VERBATIM_SCORER = "verbatim"

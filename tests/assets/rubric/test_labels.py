@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dtef_pipeline.rubric.rubric_drift import NOTHING_TO_JUDGE_AGAIN
+from dtef_pipeline.cli.anchors import NOTHING_TO_JUDGE_AGAIN
 from tests.assets.rubric.conftest import RubricPipeline, copy_finished, rubric_pipeline, state_in
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
 from tests.made_once import made_once
@@ -303,5 +303,8 @@ class TestAnchors:
     def test_without_anything_scored_it_says_so(self, rubric: RubricPipeline) -> None:
         assert rubric.roll_up("rubric_anchors").failures == ()
         assert rubric.rows("anchors") == []
-        assert NOTHING_TO_JUDGE_AGAIN in dtef("anchors", "--family", "rubric", "--judge", "standard=judge-x").stderr
+        assert (
+            NOTHING_TO_JUDGE_AGAIN.format("rubric")
+            in dtef("anchors", "--family", "rubric", "--judge", "standard=judge-x").stderr
+        )
         assert "no anchors of rubric" in dtef("anchors", "--family", "rubric", "--results").stderr

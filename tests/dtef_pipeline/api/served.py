@@ -134,7 +134,7 @@ AS_ADMIN = {"Authorization": f"Bearer {ROLE_TOKENS['admin']}"}
 
 
 _API = """
-from dtef_pipeline.cli.serving import serve_api
+from dtef_pipeline.cli import serve_api
 from dtef_pipeline.cli import main
 serve_api.load_slow_packages = lambda settings: None
 main()

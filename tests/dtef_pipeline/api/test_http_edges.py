@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dtef_pipeline.api.app import LARGEST_BODY
 from dtef_pipeline.api.etags import compute_weak_etag, matches
-from dtef_pipeline.cli.serving.serve_api import _make_config
+from dtef_pipeline.cli.serve_api import _make_config
 from tests.dtef_pipeline.api.made import client_in, services_in
 from tests.dtef_pipeline.api.served import PATIENCE_OF_TESTS_S, served
 from tests.made.shared_cases import cases

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dtef_pipeline.cli.anchors import NOTHING_TO_JUDGE_AGAIN
 from dtef_pipeline.qa.tables import QA_JUDGEMENTS
 from dtef_pipeline.rubric.tables import RUBRIC_SCORES
 from resources.warehouse import Warehouse
@@ -45,6 +46,6 @@ def test_wrong_options_are_reported_before_anything_runs(command: str, told: str
 def test_without_anything_judged_there_is_nothing_to_judge_again(house: Warehouse) -> None:
     for table in ("rubric_scores", "qa_judgements"):
         shutil.rmtree(Path(house.root) / table)
-    assert "`dtef rubric run` makes some" in refused("anchors", "--family", "rubric", "--judge", "standard=openai/j")
-    assert "nothing to judge again" in refused("anchors", "--family", "qa")
+    for family in ("rubric", "qa"):
+        assert NOTHING_TO_JUDGE_AGAIN.format(family) in refused("anchors", "--family", family)
     assert "no anchors of qa" in refused("anchors", "--family", "qa", "--results")

@@ -11,12 +11,10 @@ import pytest
 
 from dtef_pipeline.boards.comparisons import compare_all_pairs
 from dtef_pipeline.boards.pairs import COMPARED_FAMILIES
-from dtef_pipeline.cli.survey import boards
-from dtef_pipeline.cli.survey.boards import describe_samples, format_design_effect_lines
+from dtef_pipeline.cli.survey.survey_board import describe_readable_only, describe_samples
 from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.cli.warehouse_access import query_rounds
 from dtef_pipeline.qa.qa_boards import QA_BOARDS
-from dtef_pipeline.report.terminal import MAX_COLUMNS, Fit
 from dtef_pipeline.survey.answer_scales.batteries import load_question_clusters
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.observations import describe_n
@@ -67,31 +65,19 @@ def test_rows_without_a_note_stand_beside_rows_with_one(capsys: pytest.CaptureFi
     assert [line for line in lines if "scored draws" in line] == ["all, mine: no item has 5 scored draws"]
 
 
-@pytest.fixture
-def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal of 80 columns."""
-    monkeypatch.setattr(
-        boards, "compute_terminal_fit", lambda kept=(), first_out=(), how="": Fit(80, kept, first_out, max_columns=MAX_COLUMNS)
-    )
-
-
 def compared(frame: pd.DataFrame) -> pd.DataFrame:
     return compare_all_pairs(frame, OPTIONS).sort_values(
         "adjusted_over", key=lambda names: names.map(COMPARED_FAMILIES.index), kind="stable"
     )
 
 
-def in_one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def test_what_readable_responses_alone_say_otherwise_is_reported_for_the_first_rows(narrow: None) -> None:
+def test_what_readable_responses_alone_say_otherwise_is_reported_for_the_first_rows() -> None:
     often = unread(panel("often-unread", *"abcdefg", questions=60), "often-unread", slice(None, None, 5))
-    said = in_one_line(boards.describe_board_columns("comparisons", compared(often)))
-    assert said.startswith("by only the readable responses: a against often-unread: better by the published policy")
-    assert said.count("no difference is found") == 5
-    assert "2 more rows: --csv has them all, as parsed_note" in said
-    assert "readable responses:" not in boards.describe_board_columns("comparisons", compared(panel("a", "b")))
+    *said, more = describe_readable_only(compared(often))
+    assert said[0].startswith("by only the readable responses: a against often-unread: better by the published policy")
+    assert sum("no difference is found" in line for line in said) == 5
+    assert more == "2 more rows: --csv has them all, as parsed_note"
+    assert list(describe_readable_only(compared(panel("a", "b")))) == []
 
 
 SAID = "design effect given at ingest: 1.5 for S1"
@@ -108,8 +94,6 @@ def test_boards_and_report_say_which_rounds_have_which_design_effect(ingested: P
     assert SAID not in ok("board", "--csv")
     ok("report", "--out", ingested / "site")
     assert f"D{SAID[1:]}" in (ingested / "site" / "data.html").read_text(encoding="utf-8")
-    warehouse = Warehouse(ingested / "warehouse")
-    assert format_design_effect_lines(warehouse, pd.DataFrame(columns=["skill"]), ["S2"]) == ""
 
 
 def test_rounds_of_one_design_effect_are_named_together() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import CHOSEN, PRICES, dtef, ok, query, run_stages, serve_as
+from tests.dtef_pipeline.cli.commands import CHOSEN, PRICES, ok, query, run_stages, serve_as
 from tests.fake_llm_server import FakeLLM
 from tests.strict_json import strict
 
@@ -31,6 +32,7 @@ class TestAgreesWithTheRun:
         options = ["--questions", "3", "--context", "0", "--context", "2"]
         before = estimated("--model", "fake", *options)
         assert {row["replayed"] for row in before} == {0}
+        assert "There are no responses of fake yet" in ok("run", "--estimate", *ROUND, "--model", "fake", *options)
         run_stages(*ROUND, "--model", "fake", *options)
         assert sum(row["calls"] for row in before) == server.answered
         (asked,) = query("SELECT count(DISTINCT request_key) AS n FROM predictions WHERE model = 'fake'")
@@ -39,6 +41,8 @@ class TestAgreesWithTheRun:
         assert [(row["requests"], row["replayed"], row["calls"], row["cost_usd"]) for row in after] == [
             (row["requests"], row["requests"], 0, 0.0) for row in before
         ]
+        later = ok("run", "--estimate", *ROUND, "--model", "fake", *options, "--snapshot", "later")
+        assert "There are no responses" not in later
 
 
 class TestSays:
@@ -83,12 +87,6 @@ class TestSays:
         assert "calls" in ok("run", "--estimate", *ROUND, "--model", "fake", "--context", "2", "--from", first)
         assert {path: path.stat().st_mtime_ns for path in ingested.rglob("*")} == before
 
-    def test_a_length_that_is_assumed_is_named_until_a_response_is_known(self, server: FakeLLM) -> None:
-        what = [*ROUND, "--model", "fake", "--questions", "2"]
-        assert "There are no responses of fake yet" in ok("run", "--estimate", *what)
-        run_stages(*what)
-        assert "There are no responses" not in ok("run", "--estimate", *what, "--snapshot", "later")
-
 
 class TestBudgets:
     def test_those_of_the_run_and_of_a_model_are_compared_with_what_is_expected(self, server: FakeLLM) -> None:
@@ -110,10 +108,12 @@ def test_what_the_questions_can_tell_is_stated_before_anything_is_asked(server: 
     few = ok("run", "--estimate", *ROUND, "--model", "fake", "--questions", "3")
     assert "S1: 3 of 16 questions, in 3 of 12 batteries: too few" in few
     assert "(--questions 5 or more)" in few
-    assert "S1: 6 of 16 questions, in 6 of 12 batteries: enough" in ok(
-        "run", "--estimate", *ROUND, "--model", "fake", "--questions", "6"
-    )
-    assert "S1: all 16 questions, in 12 batteries: enough" in ok("run", "--estimate", *ROUND, "--model", "baselines")
+    sampled = [
+        ok("run", "--estimate", "--round", "S1", "--model", "fake", "--sample-segments", number) for number in ("2", "20")
+    ]
+    assert "S1: all 16 questions, in 12 batteries: enough" in sampled[0]
+    assert "32 of 412 pairs" in sampled[0]
+    assert "from scores of baselines" in sampled[0]
+    errors = [float(re.search(r"(0\.\d+) of a difference", text)[1]) for text in sampled]  # type: ignore[index]
+    assert errors[0] > errors[1] > 0
     assert server.answered == 0
-    run = dtef("run", *ROUND, "--model", "fake", "--questions", "3", "--no-roll-ups")
-    assert "S1: 3 of 16 questions, in 3 of 12 batteries: too few" in run.stderr

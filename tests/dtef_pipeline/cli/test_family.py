@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +9,13 @@ import pyarrow as pa
 import pytest
 
 from dtef_pipeline.asking.request import ROLES
-from dtef_pipeline.cli import drift
-from dtef_pipeline.drift.models import compute_model_drift
 from dtef_pipeline.drift.rule import build_rule_table
 from dtef_pipeline.families import FAMILIES, TABLES
 from dtef_pipeline.rubric.rubric_drift import WATCHED
 from dtef_pipeline.rubric.rubric_roll_ups import JUDGED_READ, build_validity_tables
 from dtef_pipeline.tables import COSTS
-from resources.responses.store import ResponseStore
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
-from tests.made.responses import response
 from tests.made.rubric_pages import made_tables
 from tests.made.rubric_warehouse import keep, nothing_stored
 from tests.strict_json import strict
@@ -130,24 +124,6 @@ def test_drift_of_rubrics_has_the_verdict_of_each_model_and_the_rule_of_each_blu
         assert f"{option[0]} works with --by model only" in said
 
 
-def test_exit_codes_of_drift_of_rubrics_tell_verdicts_from_nothing_compared(
-    house: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert dtef("drift", "--family", "rubric", "--fail-on", "drift").exit_code == 4
-    found = house.query(lambda connection: compute_model_drift(connection, WATCHED), only=WATCHED.reads)
-    for verdict, code in (("drift", 3), ("watch", 3), (None, 5)):
-        rows = [
-            {**row, "verdict": verdict, "shared_verdict": None, "shift": 0.1, "top_changes": []}
-            for row in found.checks.to_pylist()
-        ]
-        made = replace(found, checks=pa.Table.from_pylist(rows, schema=found.checks.schema), rows=tuple(rows))
-        monkeypatch.setattr(drift, "compute_model_drift", lambda *_, made=made, **__: made)
-        result = dtef("drift", "--family", "rubric", "--fail-on", "watch", "--json")
-        assert result.exit_code == code
-    assert "openai/model-0, judged by standard(" in result.stderr
-    assert "Drift needs a second snapshot" in dtef("drift", "--family", "rubric").stdout
-
-
 def test_options_of_another_family_are_refused_with_those_that_are_allowed(house: Warehouse) -> None:
     allowed = "does not work with --family rubric; choose from family, role, model, snapshot, variant, blueprint"
     assert f"--by segment {allowed}" in refused("costs", "--family", "rubric", "--by", "segment")
@@ -159,37 +135,6 @@ def test_without_a_table_the_command_says_what_makes_it(state: Path) -> None:
     of_family = (("costs", "--family", "rubric"), ("drift", "--family", "rubric", "--by", "blueprint"), ("rubric", "board"))
     for words in of_family:
         assert "`dtef rubric run` or `dtef rubric board --refresh` makes" in refused(*words)
-
-
-def test_responses_are_distinguished_by_what_the_tables_of_each_family_rest_on(house: Warehouse, state: Path) -> None:
-    """A judge is of the rubrics whatever the tables say; a candidate is where a table has its key."""
-    own = house.read("rubric_responses", blueprint="health__topic-0", snapshot="2026-01-01").to_pylist()
-    keys = [("f" * 31) + digit for digit in "0123"]
-    rows = [{**own[0], "request_keys": keys[:2]}, *own[1:]]
-    house.write(
-        "rubric_responses",
-        pa.Table.from_pylist(rows, schema=TABLES["rubric_responses"].schema),
-        blueprint="health__topic-0",
-        snapshot="2026-01-01",
-    )
-    came = datetime(2026, 1, 1, tzinfo=UTC)
-    with ResponseStore(state / "responses.sqlite") as store:
-        store.add(
-            response(0, request_key=key, role=role, model=model, snapshot="2026-01-01", answered_at=came, cost_usd=cost)
-            for key, role, model, cost in (
-                (keys[0], ROLES[0], "m", 0.25),
-                (keys[1], ROLES[0], "m", None),
-                (keys[2], ROLES[1], "j", 1.0),
-                (keys[3], ROLES[0], "elsewhere", 1.0),
-            )
-        )
-    rubric = strict(ok("responses", "--family", "rubric", "--json"))
-    assert [(row["model"], row["role"], row["responses"], row["cost_usd"], row["unpriced"]) for row in rubric] == [
-        ("j", "judge", 1, 1.0, 0),
-        ("m", "candidate", 2, 0.25, 1),
-    ]
-    assert strict(ok("responses", "--family", "survey", "--json")) == []
-    assert sum(row["responses"] for row in strict(ok("responses", "--json"))) == 4
 
 
 def test_every_family_says_which_of_its_tables_have_the_keys_of_its_responses() -> None:

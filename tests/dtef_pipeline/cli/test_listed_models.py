@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dtef_pipeline.asking.models import ModelSpec
-from dtef_pipeline.cli.models import resolve_model_names
+from dtef_pipeline.cli.qa.qa_run import resolve_model_names
 from resources.gateway.model_checks import resolve_route
 from tests.dtef_pipeline.cli.commands import ok, refused
 from tests.made.qa_items import write_sums

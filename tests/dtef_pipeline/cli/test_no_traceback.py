@@ -95,8 +95,8 @@ def is_path(parameter: click.Parameter) -> bool:
 def no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything up to the start of a run or of Dagster's web page, which takes seconds, is real."""
     monkeypatch.setattr("assets.launch.materialize", lambda *_, **__: LaunchResult((), ()))
-    monkeypatch.setattr("dtef_pipeline.cli.serving.serve_ui.subprocess.Popen", lambda *_, **__: Ended())
-    monkeypatch.setattr("dtef_pipeline.cli.serving.serve_ui.signal.signal", lambda *_: None)
+    monkeypatch.setattr("dtef_pipeline.cli.serve_ui.subprocess.Popen", lambda *_, **__: Ended())
+    monkeypatch.setattr("dtef_pipeline.cli.serve_ui.signal.signal", lambda *_: None)
 
 
 class Ended:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.cli import anchors
 from dtef_pipeline.cli.families import family_settings
 from dtef_pipeline.cli.rubric import rubric_run
@@ -40,10 +41,9 @@ def test_without_a_panel_or_with_an_empty_section_all_is_as_usual(state: Path, m
 
 def test_anchors_are_judged_by_the_same_scale_and_within_the_same_budget(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name_panel(state, monkeypatch, rubric={"scale": 10}, qa={"daily_budget": 2, "allow_unpriced": ["j"], "strict": True})
-    settings, given = Settings.read_environment(), {"judges": (), "judges_file": None, "anchors": 5, "anchor_seed": 0}
-    assert anchors.ANCHORED["rubric"].with_panel(given, settings)["scale"] == 10
-    of_qa = anchors.ANCHORED["qa"].with_panel(given, settings)
-    assert (of_qa["daily_budget"], of_qa["allow_unpriced"], "strict" in of_qa) == (2, ["j"], False)
+    given, settings, models = {"judges": (), "judges_file": None}, Settings.read_environment(), load_models("models: {}")
+    assert anchors.build_rubric_config(given, settings, models) == ({"judges": [], "scale": 10}, set())
+    assert anchors.build_qa_config(given, settings, models) == ({"daily_budget": 2, "allow_unpriced": ["j"]}, set())
 
 
 @pytest.mark.parametrize("family", READ)

@@ -83,9 +83,7 @@ def test_votes_become_a_board_and_stand_beside_metrics(voted: Path) -> None:
     assert of_accuracy[0]["tau_low"] < tau < of_accuracy[0]["tau_high"]
     assert "Kendall's tau" in ok("preference", "board", "--metric", "made*")
     assert "nothing to compare" in refused("preference", "board", "--partition", "other", "--metric", "made*")
-    assert "--partition x has no votes; partitions with votes: all, judged, made, other" in refused(
-        "preference", "board", "--partition", "x"
-    )
+    assert "no votes of partition x; there are: all, judged, made, other" in refused("preference", "board", "--partition", "x")
 
     warehouse = Warehouse(str(voted / "warehouse"))
     rows = warehouse.rows("preference_scores").to_pylist()

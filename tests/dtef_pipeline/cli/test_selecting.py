@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from dagster import DagsterInstance
 from assets.stage.partitions import SNAPSHOT_TAG
 from dtef_pipeline.asking.models import Budget, load_models
 from dtef_pipeline.cli.settings_command import RunFlags
-from dtef_pipeline.cli.stage_runs import apply_budgets
+from dtef_pipeline.cli.stage_runs import apply_budgets, make_roll_ups, open_dagster_instance
 from dtef_pipeline.survey.settings import SurveySettings, build_survey_run_config
 from tests.dtef_pipeline.cli.commands import (
     CHOSEN,
@@ -31,19 +30,6 @@ from tests.fake_llm_server import Call, FakeLLM, Fault, always
 from tests.strict_json import strict
 
 ROUND = ["--round", "S1", "--segment", SEGMENTS[0], "--questions", "3"]
-
-
-class TestConditions:
-    def test_several_of_one_run_stand_apart_on_boards(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
-            serve_as(server, ingested, monkeypatch)
-            printed = run_stages(*ROUND, "--model", "fake", "--condition", "distribution", "--condition", "shift+reversed")
-            assert server.answered == 6
-        assert "1 partition, snapshot base" in printed
-        assert "sent as candidate: 6 calls, " in printed
-        for table in (printed, ok("board"), ok("board", "--by", "segment")):
-            assert "condition" in table
-            assert "shift/attribute-label+reversed" in table
 
 
 class TestSettings:
@@ -69,11 +55,14 @@ class TestBudgets:
         what = ["--round", "S1", "--segment", SEGMENTS[0], "--segment", "gender:male", "--model", "fake", "--questions", "4"]
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
-            printed = run_stages(*what, "--max-calls", "5")
+            result = dtef("run", *what, "--max-calls", "5", "--no-roll-ups")
             assert server.answered == 5
-            assert "3 budget" in printed
-            assert "sent as candidate: 5 calls, " in printed
-            assert "fake: a budget was reached, 3 calls not made: " in printed
+            assert "3 budget" in result.stdout
+            assert "sent as candidate: 5 calls, " in result.stdout
+            with DagsterInstance.from_config(str(ingested / "dagster")) as instance:
+                runs = [run for run in instance.get_runs() if SNAPSHOT_TAG in run.tags]
+            assert len(runs) == 1, "segments that are no neighbours took a Dagster run each"
+            assert "fake: 3 language-model predictions of 8 missing, because a budget was reached" in result.stderr
             counted = query(
                 "SELECT status, count(*) AS n, count(score) AS scored FROM scores WHERE model = 'fake' GROUP BY 1 ORDER BY 1"
             )
@@ -104,30 +93,15 @@ class TestBudgets:
         assert json.loads(json.dumps(config["budgets"])) == {"a": {"max_cost_usd": 1.0, "max_calls": 3, "max_tokens": 50}}
 
 
-class TestSegmentsThatLieApart:
-    """Segments that are no neighbours took a Dagster run each; they are one run."""
-
-    APART = ("--segment", "ageGroup:18-25", "--segment", "country:kenya")
-
-    def test_a_budget_is_that_of_the_command(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
-            serve_as(server, ingested, monkeypatch)
-            what = ["--model", "fake", "--questions", "4", "--max-calls", "6", "--no-roll-ups"]
-            result = dtef("run", "--round", "S1", *self.APART, *what)
-        printed = result.stdout
-        assert result.exit_code == 0, result.output
-        assert "2 partitions, snapshot base" in printed
-        with DagsterInstance.from_config(str(ingested / "dagster")) as instance:
-            assert len([run for run in instance.get_runs() if SNAPSHOT_TAG in run.tags]) == 1
-        assert server.answered == 6
-        assert "sent as candidate: 6 calls, " in printed
-
+class TestFailures:
     def test_a_model_that_never_answers_sets_the_exit_code(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with FakeLLM(fault=always(Fault("status", status=401, message="no such key"))) as server:
             serve_as(server, ingested, monkeypatch)
             result = dtef("run", *ROUND, "--model", "fake", "--no-roll-ups")
         assert result.exit_code == 4, result.output
-        assert "fake: 3 calls failed (the same command sends them again): fake: HTTP 401: no such key" in result.stdout
+        assert (
+            "warning: fake: 3 language-model predictions of 3 failed (fake: HTTP 401: no such key); the same" in result.stderr
+        )
 
 
 @pytest.fixture
@@ -151,16 +125,6 @@ def test_both_draws_and_named_segments_choose_together(server: FakeLLM) -> None:
     assert 0 < len(wanted) < 16
 
 
-def test_the_error_to_expect_is_stated_before_anything_is_asked(server: FakeLLM) -> None:
-    few = ok("run", "--estimate", "--round", "S1", "--model", "fake", "--sample-segments", "2")
-    more = ok("run", "--estimate", "--round", "S1", "--model", "fake", "--sample-segments", "20")
-    assert "32 of 412 pairs" in few
-    errors = [float(re.search(r"(0\.\d+) of a difference", text)[1]) for text in (few, more)]  # type: ignore[index]
-    assert errors[0] > errors[1] > 0
-    assert "from scores of baselines" in few
-    assert server.answered == 0
-
-
 PLAIN, COT = "distribution/attribute-label", "distribution/attribute-label+cot"
 
 
@@ -175,8 +139,10 @@ def test_two_conditions_of_one_run_are_compared(ingested: Path, monkeypatch: pyt
     with FakeLLM(reply=reply) as server:
         serve_as(server, ingested, monkeypatch, **PRICES)
         conditions = ("--condition", "distribution", "--condition", "distribution+cot")
-        run_stages("--round", "S1", *CHOSEN, *conditions, "--model", "fake", "--questions", "2")
+        run = run_stages("--round", "S1", *CHOSEN, *conditions, "--model", "fake", "--questions", "2")
         assert server.answered == 2 * 2 * 2
+    for table in (run, ok("board"), ok("board", "--by", "segment")):
+        assert COT in table
     (row,) = strict(ok("board", "--by", "conditions", "--json"))
     assert (row["model"], row["condition"], row["first_condition"], row["n_pairs"]) == ("fake", COT, PLAIN, 4)
     assert row["difference"] == pytest.approx(row["score"] - row["first_score"])
@@ -195,23 +161,24 @@ def test_scores_of_one_condition_alone_are_refused_with_the_command_that_makes_a
     assert "`dtef run --condition distribution --condition distribution+cot`" in refused("board", "--by", "conditions")
 
 
-@pytest.mark.usefixtures("without_site")
 def test_the_summary_the_command_and_the_table_agree(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fault(call: Call) -> Fault | None:
         return Fault("status", status=400, message="too long") if "hospital" in call.user else None
 
     with FakeLLM(reply=lambda call: distribution(call, 40), fault=fault) as server:
         serve_as(server, ingested, monkeypatch, **PRICES)
-        printed = ok("run", "--round", "S1", *CHOSEN, "--model", "fake", "--questions", "4", "--context", "0", "--context", "2")
+        what = ["--questions", "4", "--context", "0", "--context", "2"]
+        result = dtef("run", "--round", "S1", *CHOSEN, "--model", "fake", *what, "--no-roll-ups")
+    with open_dagster_instance() as instance:
+        assert make_roll_ups(instance, "survey", ["survey_costs"], {}).failures == ()
     (row,) = strict(ok("costs", "--family", "survey", "--json"))
     assert row["answered"] == server.answered
     assert row["answered"] + row["failed"] == 2 * 2 * 4
     tokens = row["prompt_tokens"] + row["completion_tokens"]
     assert row["cost_usd"] == pytest.approx((row["prompt_tokens"] + 2 * row["completion_tokens"]) / 1e6)
-    assert (
-        f"sent as candidate: {row['answered'] + row['failed']} calls, {tokens:,} tokens, ${row['cost_usd']:,.4f}\n" in printed
-    )
-    assert f"  fake: {row['failed']} calls failed" in printed
+    calls = row["answered"] + row["failed"]
+    assert f"sent as candidate: {calls} calls, {tokens:,} tokens, ${row['cost_usd']:,.4f}\n" in result.stdout
+    assert f"warning: fake: {row['failed']} language-model predictions of {calls} failed" in result.stderr
     (table,) = query("SELECT sum(answered)::INT AS answered, sum(failed)::INT AS failed, sum(cost_usd) AS usd FROM costs")
     assert (table["answered"], table["failed"]) == (row["answered"], row["failed"])
     assert table["usd"] == pytest.approx(row["cost_usd"])

@@ -12,8 +12,8 @@ import pytest
 import uvicorn
 
 from dtef_pipeline.api.tokens import read_tokens, token_hash
-from dtef_pipeline.cli.serving import serve_api
-from dtef_pipeline.cli.serving.token_commands import add
+from dtef_pipeline.cli import serve_api
+from dtef_pipeline.cli.token_commands import add
 from resources.settings import Settings
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
 from tests.strict_json import strict
@@ -105,7 +105,7 @@ class TestStart:
         assert dtef("api", "--host", "\u2028").exit_code == 2
 
     def test_it_starts_without_what_stages_and_boards_need(self) -> None:
-        loaded = loaded_by("import dtef_pipeline.cli.serving.serve_api")
+        loaded = loaded_by("import dtef_pipeline.cli.serve_api")
         assert "uvicorn" in loaded
         assert loaded & {"dagster", "litellm", "pandas", "duckdb"} == set()
 

@@ -18,12 +18,14 @@ import pytest
 
 from dtef_pipeline.boards.boards import load_evidence
 from dtef_pipeline.boards.cells import load_cells
-from dtef_pipeline.cli.survey.boards import describe_non_answers, describe_unranked, find_reasons_without_score
+from dtef_pipeline.cli.survey.survey_board import add_reasons, build_layout, describe_non_answers, prepare_rows
+from dtef_pipeline.cli.terminal import print_rows
 from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import TABLES
+from dtef_pipeline.report.terminal import format_column_intervals, heading
 from dtef_pipeline.survey.baselines.names import POPULATION_MARGINAL
 from dtef_pipeline.survey.boards.board_rows import compute_board
-from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS
+from dtef_pipeline.survey.boards.schemas import BOARD_COLUMNS, CONSISTENCY, MEANINGS, METRIC_RANKS, list_subject_columns
 from dtef_pipeline.survey.boards.survey_boards import GROUPED, PUBLISHED
 from dtef_pipeline.survey.boards.survey_subject import SurveyBoardOptions
 from dtef_pipeline.survey.scoring.references import compute_reference_scores
@@ -158,6 +160,32 @@ def test_boards_are_described_column_by_column_and_no_column_is_described_that_n
         assert found[id(described)] == set(described)
 
 
+@pytest.mark.parametrize("by", [stored.name for stored in PUBLISHED])
+def test_a_narrow_terminal_shows_what_a_view_is_about(
+    frames: dict[str, pd.DataFrame], by: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Settings took the room of ranks, intervals, verdicts and metrics, which were left out."""
+    frame = frames[by].assign(condition="distribution/attribute-label")
+    if "question_id" in frame:
+        frame["question"] = "Will it be well?"
+    for name in ("model", "model_variant", "other_model"):
+        if name in frame:
+            frame[name] = "baseline/leave-one-out-" + frame[name].astype(str)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    both = prepare_rows(by, pd.concat([frame, frame.assign(condition="shift/attribute-label")]))
+    layout = build_layout(by, both)
+    intervals = format_column_intervals(both, layout.estimate, layout.ends) if layout.estimate else []
+    for width in (80, 140):
+        monkeypatch.setenv("COLUMNS", str(width))
+        print_rows(layout, both, "table", ())
+        shown = capsys.readouterr().out
+        assert max(map(len, shown.splitlines())) <= width
+        assert all(cell in shown for cell in intervals)
+        missing = shown.partition("not shown: ")[2].replace("\n", " ").partition(";")[0].split(", ")
+        kept = [name for name in list_subject_columns(by) if name in frame]
+        assert not {heading(name) for name in kept} & set(missing)
+
+
 def test_the_board_of_several_context_levels_is_those_of_each(
     connection: duckdb.DuckDBPyConnection, frames: dict[str, pd.DataFrame]
 ) -> None:
@@ -167,17 +195,16 @@ def test_the_board_of_several_context_levels_is_those_of_each(
 
 
 def test_a_model_without_a_score_says_the_most_frequent_reason() -> None:
-    row = {"model_variant": "m", "context_level": "0", "condition": "plain", "rank": None, "note": "no rank: no score"}
-    board = pd.DataFrame([{**row, "model": "m", "n_pairs": 0}, {**row, "model": "n", "model_variant": "n", "n_pairs": 0}])
-    lines = describe_unranked(board, {("m", "0", "plain"): "no answer could be read"}).splitlines()
-    assert [line.strip() for line in lines[1:]] == [
-        "m: no score: no answer could be read",
-        "n: no score: nothing that counts here was asked",
-    ]
+    row = {"model_variant": "m", "context_level": "0", "condition": "plain", "n_pairs": 0, "note": "no rank: no score"}
+    frame = pd.DataFrame([row, {**row, "model_variant": "n"}, {**row, "n_pairs": 3}])
     scores = pd.DataFrame([{**row, "round": "S1", "snapshot": "base", "reason": reason} for reason in ("", "x", "y", "y")])
     with duckdb.connect() as stored:
         stored.register("scores", scores)
-        assert find_reasons_without_score(stored, OPTIONS) == {("m", "0", "plain"): "y"}
+        assert add_reasons(stored, frame, OPTIONS)["note"].tolist() == [
+            "no score: y",
+            "no score: nothing that counts here was asked",
+            "no rank: no score",
+        ]
 
 
 SILENT, ANSWERED = "country:refused", "country:country2"
@@ -199,7 +226,7 @@ def tables() -> duckdb.DuckDBPyConnection:
 
 def test_a_board_leaves_them_out_and_says_how_many(tables: duckdb.DuckDBPyConnection) -> None:
     assert SILENT not in set(load_cells(tables, SurveyBoardOptions())["segment"])
-    line = describe_non_answers(tables, SurveyBoardOptions())
+    (line,) = describe_non_answers(tables, SurveyBoardOptions())
     assert "1 segment" in line
     assert SILENT in line
 
@@ -207,4 +234,4 @@ def test_a_board_leaves_them_out_and_says_how_many(tables: duckdb.DuckDBPyConnec
 @pytest.mark.parametrize("options", [SurveyBoardOptions(non_answers=True), SurveyBoardOptions(segments=(SILENT,))])
 def test_who_asks_for_them_gets_them(tables: duckdb.DuckDBPyConnection, options: SurveyBoardOptions) -> None:
     assert SILENT in set(load_cells(tables, options)["segment"])
-    assert describe_non_answers(tables, options) == ""
+    assert list(describe_non_answers(tables, options)) == []

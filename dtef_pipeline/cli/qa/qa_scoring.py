@@ -1,23 +1,95 @@
-"""The scorers of `dtef score --family qa` that need a sandbox or the quoted documents in addition to a text and its reference."""
+"""`dtef score` of questions: the answers in a file of interviews, with bar charts, and scorers that need a sandbox or documents."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import click
+
+from dtef_pipeline.cli.qa.qa_files import read_files
+from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.judging.code_checks import PASSED_CHECK, UNDECIDED_CHECKS, CheckResult, SandboxTask
 from dtef_pipeline.qa.item_files.benchmarks import load_humaneval
 from dtef_pipeline.qa.judging.judgement_rows import VERBATIM_SCORER
-from dtef_pipeline.qa.model import OK_STATUS, ItemScore, ScoreResponse, WrittenResponse
+from dtef_pipeline.qa.model import OK_STATUS, ItemScore, ScoreResponse, ScorerSettings, WrittenResponse
 from dtef_pipeline.qa.program import CODE_SCORER, build_helpers, build_program
 from dtef_pipeline.qa.scorers import MakeScoreWritten
+from dtef_pipeline.qa.socioscope.socioscope_results import (
+    MeanOfScores,
+    SocioscopeResults,
+    TranscriptAverages,
+    score_given_answers,
+)
+from dtef_pipeline.qa.socioscope.words import make_lexicon_fingerprint
 from dtef_pipeline.qa.transcripts.citation_reply import read_cited
+from dtef_pipeline.qa.transcripts.corpus import load_corpus
 from dtef_pipeline.qa.transcripts.quotations import check_citations, compute_existence_rate
+from dtef_pipeline.site.content import Chart
 from dtef_pipeline.text.name_matching import list_nearest
+from dtef_pipeline.text.number_words import format_count
 from resources.sandbox.run import CHECK_TIMEOUT, run_checks
+
+
+def score_interviews(questions: Path, corpus: Path, out: Path) -> int:
+    """Score the answers of a file and write the results to the folder `out`. Returns 1 if a question was left out."""
+    loaded = read_files("socioscope", questions, corpus, None)[1].loaded_items
+    for finding in loaded.findings:
+        say(f"{finding.level}: {finding}", err=True)
+    if not loaded.items:
+        raise ConfigError(f"{questions}: no question of it can be used")
+    answers = score_given_answers(loaded.items, loaded.answers, load_corpus(corpus), ScorerSettings())
+    if not answers:
+        raise ConfigError(f"{questions}: no question of it has answers: `dtef qa add` and `dtef qa run` ask models")
+    _write(SocioscopeResults(loaded.items, tuple(answers)), [str(finding) for finding in loaded.findings], questions, out)
+    return int(bool(loaded.errors))
+
+
+def _write(results: SocioscopeResults, findings: list[str], questions: Path, out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    now = datetime.now(UTC)
+    path = out / f"results-{now:%Y%m%dT%H%M%S%f}Z.json"  # with microseconds, so that no file is replaced
+    header = {"time": f"{now:%Y-%m-%dT%H:%M:%SZ}", "lexicon": make_lexicon_fingerprint(ScorerSettings()), "findings": findings}
+    path.write_text(json.dumps({**header, **results.document()}, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    scores, existence = results.scores(), results.existence()
+    _write_plot(path, "scores", scores, f"Mean score by interview: {questions.name}")
+    _write_plot(path, "quotations", existence, f"Quotations found, by interview: {questions.name}")
+    click.echo(f"score:      {_format_means(scores)}")
+    click.echo(f"quotations: {_format_means(existence)}")
+    click.echo(f"{format_count(len(results.answers), 'answer')} to {format_count(len(results.items), 'question')}: {path}")
+
+
+def _write_plot(path: Path, suffix: str, means: TranscriptAverages, title: str) -> None:
+    from dtef_pipeline.site.charts import render_svg
+
+    rows = [{"label": name, "value": mean.value, "kind": "score"} for name, mean in means.transcripts.items()]
+    if _is_any(means.without_transcript):
+        rows.append({"label": "of no interview", "value": means.without_transcript.value, "kind": "score"})
+    path.with_name(f"{path.stem}-{suffix}.svg").write_text(render_svg(Chart("bars", rows, title)), encoding="utf-8")
+
+
+def _format_means(means: TranscriptAverages) -> str:
+    if means.micro.value is None:
+        return "nothing is scored"
+    parts_of_text = [f"{means.micro.value:.3f} over {format_count(means.micro.n_scored, 'question')} (micro)"]
+    if means.macro.value is not None:
+        parts_of_text.append(f"{means.macro.value:.3f} over {format_count(means.macro.n_scored, 'interview')} (macro)")
+    if _is_any(means.without_transcript):
+        parts_of_text.append(
+            f"{format_count(means.without_transcript.n_scored + means.without_transcript.n_skipped, 'question')} of no interview"
+        )
+    if means.micro.n_skipped:
+        parts_of_text.append(f"{format_count(means.micro.n_skipped, 'question')} without a score")
+    return ", ".join(parts_of_text)
+
+
+def _is_any(mean: MeanOfScores) -> bool:
+    return bool(mean.n_scored or mean.n_skipped)
+
 
 _TASK_PARTS = ("prompt", "entry_point", "test")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,24 +18,12 @@ class MainCommands(Commands):
     """A group with the groups of plugin families after its own commands. Plugins are loaded when used, not when listed."""
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
-        with shorten_usage_errors(lambda: "dtef"):
+        with shorten_usage_errors():
             return super().make_context(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        words = [*ctx._protected_args, *ctx.args]  # click empties them
-        with shorten_usage_errors(lambda: self._find_command_path(ctx, words)):
+        with shorten_usage_errors():
             return super().invoke(ctx)
-
-    def _find_command_path(self, ctx: click.Context, words: Sequence[str]) -> str:
-        """Return `dtef preference vote` for these words and options that follow it: click's parser does not say which command it was."""
-        path = ctx.command_path
-        command: click.Command = self
-        for word in words:
-            found = command.get_command(ctx, word) if isinstance(command, click.Group) else None
-            if found is None:
-                break
-            path, command = f"{path} {word}", found
-        return path
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from dtef_pipeline.family.plugins import find_plugin_points
@@ -83,24 +70,16 @@ def _load(name: str) -> Any:
 
 def plugin_group(family: Family) -> click.Group:
     """Return the family's commands."""
-    from dtef_pipeline.cli.plugin.plugin_records import list_boards
+    from dtef_pipeline.cli.plugin_records import list_boards
     from dtef_pipeline.text.number_words import format_plural
 
-    part, parts, name = family.part, format_plural(family.part), family.name
+    part, parts = family.part, format_plural(family.part)
     paths = click.argument("paths", type=click.Path(exists=True, dir_okay=False, path_type=Path), nargs=-1, required=True)
     return build_family_group(
         FamilyWords(
-            name=name,
+            name=family.name,
             short=family.help,
-            help=f"""{family.help}
-
-    \b
-        dtef {name} check PATH     check a file for faults
-        dtef {name} add PATH       add it to the pipeline
-        dtef {name} run            ask models and score their answers
-        dtef {name} board          show which models do best
-        dtef report                   write the results of all families as a site
-    """,
+            help=family.help,
             part=part,
             pattern="a key, or a pattern such as 'a*'",
             add=Verb(
@@ -122,14 +101,7 @@ def plugin_group(family: Family) -> click.Group:
 
 
 def _run(family: Family) -> click.Command:
-    help = f"""Ask models the items of {family.part}s, score the answers, and update the boards.
-
-    Stored responses are reused, and only missing ones are requested. When a budget is reached, finished work is kept; repeat the command to
-    request the rest.
-
-    \b
-    Exit code: 0 done; 1 a {family.part} failed, or a file was left out; 2 an option or the set-up is wrong; 130 interrupted.
-    """
     settings = f"{family.settings.__module__}.{family.settings.__qualname__}"
+    help = f"Ask models the items of {family.part}s, score the answers, and update the boards."
     verb = Verb("Ask models, and score their answers.", help)
-    return run_command(family.name, settings, verb, roles=("candidate",), starts=("ingest", "ask"))
+    return run_command(family.name, family.part, settings, verb, roles=("candidate",), starts=("ingest", "ask"))

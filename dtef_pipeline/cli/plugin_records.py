@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dtef_pipeline.boards.named_boards import Board, comparisons_board
 from dtef_pipeline.cli.families import CommandFamily, family_settings
 from dtef_pipeline.cli.family_run import FamilyRun, RunContextOfCommand, RunSelection, Steps, choose_all
-from dtef_pipeline.cli.family_verbs import AddedParts, CheckReport, FamilyFiles
+from dtef_pipeline.cli.family_verbs import Addition, AddReport, CheckReport, FamilyFiles
 from dtef_pipeline.cli.warehouse_access import list_stored_keys
 from dtef_pipeline.errors import ConfigError, DtefError
 from dtef_pipeline.family.item_scores import BY_PART, OVERALL, list_cuts
@@ -41,7 +41,7 @@ def plugin_files(family: Family) -> FamilyFiles:
     )
 
 
-def _read(family: Family, warehouse: Warehouse, paths: Sequence[Path]) -> list[AddedParts]:
+def _read(family: Family, warehouse: Warehouse, paths: Sequence[Path]) -> list[Addition]:
     files: dict[str, PartFile] = {}
     for path in paths:
         for key in load_parts(family, path):
@@ -54,7 +54,7 @@ def _read(family: Family, warehouse: Warehouse, paths: Sequence[Path]) -> list[A
 
         return add_noted(instance, warehouse, family, open_part_notes(family.name), list(files.values()))
 
-    return [AddedParts(add, lambda result: [result.line(family.part)])]
+    return [Addition(add, lambda result: AddReport([result.line(family.part)]))]
 
 
 def _check(family: Family, paths: Sequence[Path]) -> CheckReport:

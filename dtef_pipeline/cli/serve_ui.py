@@ -34,19 +34,9 @@ def ui(host: str, port: int) -> int:
     check_settings(settings)
     ResponseStore(settings.responses_url).close()
     home = prepare_home()
-    command = [
-        sys.executable,
-        "-W",
-        "ignore",
-        "-m",
-        "assets.dev_server",
-        "-w",
-        str(find_shipped("workspace.yaml")),
-        "-h",
-        host,
-        "-p",
-        str(port),
-    ]
+    workspace = str(find_shipped("workspace.yaml"))
+    options = ["-w", workspace, "-h", host, "-p", str(port)]
+    command = [sys.executable, "-W", "ignore", "-m", "assets.dev_server", *options]
     address = f"http://{host}:{port}"
     click.echo(f"Dagster on {address} (state: {strip_secrets(settings.warehouse)}); stop with Ctrl-C")
     # The page "Lineage" opens with its groups closed.
