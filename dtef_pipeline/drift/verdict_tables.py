@@ -40,7 +40,11 @@ EVIDENCE = (
         pa.float64(),
         "Highest e-value so far of the difference to control (none: of the series), as log10: 2 is 100 to 1; null: too few snapshots",
     ),
-    field("threshold", pa.float64(), "Value of log10_e for drift; grows with the number of series that share the error rate"),
+    field(
+        "threshold",
+        pa.float64(),
+        "Value of log10_e needed for drift; grows with the number of series that share the error rate",
+    ),
     field(
         "shift",
         pa.float64(),
@@ -58,8 +62,14 @@ EVIDENCE = (
 )
 """The evidence of drift."""
 SHARED = (
-    field("shared_verdict", pa.string(), "Verdict on the shift of all models: none or watch; null: fewer than two models"),
-    field("shared_shift", pa.float64(), "Shift of all models since shared_first_snapshot, else since the reference snapshots"),
+    field(
+        "shared_verdict", pa.string(), "Verdict on the shift that all models share: none or watch; null: fewer than two models"
+    ),
+    field(
+        "shared_shift",
+        pa.float64(),
+        "Shift that all models share since shared_first_snapshot, else since the reference snapshots",
+    ),
     field("shared_first_snapshot", pa.string(), "Likeliest first snapshot of the shared shift; null: no strong evidence"),
 )
 """The verdict on the shift that all models of the same snapshots share."""
@@ -113,7 +123,11 @@ DRIFT_SERIES = pa.schema(
         SETTING_FIELD,
         SNAPSHOT_FIELD,
         field("compared", pa.bool_(), "Flag: true where it shares enough with the reference snapshots to be compared"),
-        field("in_baseline", pa.bool_(), "Flag: true for the reference snapshots, with which later ones are compared"),
+        field(
+            "in_baseline",
+            pa.bool_(),
+            "Flag: true for the reference snapshots: the first ones, with which later ones are compared",
+        ),
         field(
             "score",
             pa.float64(),

@@ -38,7 +38,7 @@ GAME_ITEM_ID = field(
 )
 GAME_PERSONA = field("persona", pa.string(), "Persona of the model, with its version: cautious:v2; empty: none")
 GAME_OPPONENT = field(
-    "opponent", pa.string(), "Player at all other seats: baseline/random, a model, persona@model; empty: none"
+    "opponent", pa.string(), "Player at all other seats: baseline/random, a model, or persona@model; empty: no other seat"
 )
 GAME_CLUSTER = field("cluster", pa.string(), "Seed as text: all seats and draws of a seed are one cluster")
 EPISODE_ID = field("episode_id", pa.string(), "Hash of scenario, version, item, persona, model variant, draw and snapshot")

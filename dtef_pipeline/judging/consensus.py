@@ -16,7 +16,11 @@ import pyarrow as pa
 from dtef_pipeline.tables import field
 
 CONSENSUS_COLUMNS = (
-    field("score", pa.float64(), "Score of the point, 0-1: higher is better; the mean of the answers, inverted where unwanted"),
+    field(
+        "score",
+        pa.float64(),
+        "Score of the point, 0-1: higher is better; the mean of the judges that answered, inverted where the criterion is unwanted",
+    ),
     field("low", pa.float64(), "Score if every missing draw of every judge were the worst, 0-1; the score if none is missing"),
     field("high", pa.float64(), "Score if every missing draw of every judge were the best, 0-1; the score if none is missing"),
     field("n_judges", pa.int64(), "Judges that were to judge"),

@@ -24,18 +24,18 @@ _OF_FIT = (
     field("self_judged", pa.int64(), "Votes among them of a judge on a response of its own maker; null: people voted"),
     field("self_judged_left_out", pa.int64(), "Votes of a judge left out: a response is of its own maker; null: people voted"),
     field("note", pa.string(), "Limit of the intervals: they hold for the prompts of these votes only; null: none"),
-    field("longer_share", pa.float64(), "Share of votes for the longer text, 0-1, without ties; .5: length has no effect"),
+    field(
+        "longer_share",
+        pa.float64(),
+        "Share of votes for the longer text, 0-1, ties left out; .5: length has no effect; null: none",
+    ),
     field("longer_low", pa.float64(), "Lower end of the 95 % interval of longer_share; null: too few reviewers"),
     field("longer_high", pa.float64(), "Upper end of the 95 % interval of longer_share; null: too few reviewers"),
     field(
         "length_effect", pa.float64(), "Logits of a text twice as long as the other; null: no control by length, or no answer"
     ),
     field("flip_rate", pa.float64(), "Share of judges' verdicts that changed in the swapped order, 0-1; null: people voted"),
-    field(
-        "first_share",
-        pa.float64(),
-        "Share of judges' decisions for the first text, 0-1; .5: no bias; null: people voted",
-    ),
+    field("first_share", pa.float64(), "Share of judges' decisions for the first text, 0-1; .5: no bias; null: people voted"),
     field("votes_version", pa.string(), "Version of all stored votes behind the table: their number and a hash"),
 )
 PREFERENCE_SCORES = pa.schema(

@@ -46,7 +46,11 @@ CALL_USAGE_FIELDS = (
     field("cost_usd", pa.float64(), "Cost of the row's calls in US dollars; null: unknown"),
 )
 
-CRITERION_SOURCE = field("source", pa.string(), "Source: extracted (from the ideal answer), or the text before repair")
+CRITERION_SOURCE = field(
+    "source",
+    pa.string(),
+    "Source: extracted (from the ideal answer), or the text before repair",
+)
 
 RUBRIC_BLUEPRINTS = pa.schema(
     [
@@ -56,7 +60,11 @@ RUBRIC_BLUEPRINTS = pa.schema(
         _TAGS,
         field("references", _LIST_OF_TEXTS, "Sources that the file cites"),
         TEST_HASH,
-        field("models", _LIST_OF_TEXTS, "Models that the file names, as litellm strings; of collections, their members"),
+        field(
+            "models",
+            _LIST_OF_TEXTS,
+            "Models that the file names, as litellm strings; collections are replaced by their members",
+        ),
         field("judges", _LIST_OF_TEXTS, "Judges that the file names, as approach=model; none: the default judges"),
         field("n_prompts", pa.int64(), "Prompts"),
         field("n_criteria", pa.int64(), "Criteria of all prompts"),
@@ -162,7 +170,9 @@ RUBRIC_JUDGEMENTS = pa.schema(
         field("judge_draw", pa.int32(), "Repeated judgement of the same response, from 0"),
         field("scale", pa.int32(), "Classes that the judge chose from: 5 or 10"),
         field("class", pa.string(), "Class that the judge chose, such as CLASS_PARTIALLY_MET; null: none"),
-        field("score", pa.float64(), "Extent to which the criterion is met, 0-1, before should_not is inverted; null: none"),
+        field(
+            "score", pa.float64(), "Extent to which the criterion is met, 0-1, before should_not is inverted: higher is better"
+        ),
         field("reason", pa.string(), "Why the class is missing: unreadable, cut, empty, declined, error or budget"),
         field("reflection", pa.string(), "Explanation by the judge; null: none was read"),
         field("attempts", pa.int32(), "Number of requests: 2 if the first reply was unreadable"),
@@ -199,7 +209,9 @@ RUBRIC_SIMILARITIES = pa.schema(
         *_OF_RESPONSE,
         field("embedder", pa.string(), "Model that embedded the texts"),
         field("place", pa.int32(), "Place of the response among those of its prompt and snapshot, from 0"),
-        field("ideal_similarity", pa.float64(), "Cosine similarity to the ideal answer, -1 to 1: higher is closer; null: none"),
+        field(
+            "ideal_similarity", pa.float64(), "Cosine similarity to the ideal answer, -1 to 1: higher is closer; null: no ideal"
+        ),
         field("response_similarities", pa.list_(pa.float32()), "Cosine similarities to all responses, by place, -1 to 1"),
     ]
 )
@@ -276,7 +288,11 @@ RUBRIC_RUNS = pa.schema(
         field("judge_hash", pa.string(), "Hash of the judges, their prompts, the scale and how replies are read"),
         field("policy_hash", pa.string(), "Hash of the weight of similarity, the rules for paths and the embedder"),
         field("run_hash", pa.string(), "Hash of the three other hashes: runs with the same hash can be compared for drift"),
-        field("judges", _LIST_OF_TEXTS, "Judges, as approach(model); then people and no own judge where these settings apply"),
+        field(
+            "judges",
+            _LIST_OF_TEXTS,
+            "Judges, each as approach(model); then people if labels count, and no own judge if judges of a model's maker do not count",
+        ),
         field("policy", pa.string(), "Scoring policy in words, such as beta=0.35"),
         field("embedder", pa.string(), "Embedding model for similarity"),
         field("answered_at", pa.timestamp("us", tz="UTC"), "Time when the last response of a model under test arrived"),
@@ -414,7 +430,9 @@ RUBRIC_LABELS = pa.schema(
     [
         _LABEL_ITEM,
         field("class", pa.string(), "Class that a person chose, such as CLASS_PARTIALLY_MET"),
-        field("score", pa.float64(), "Extent to which the criterion is met, 0-1, before should_not is inverted"),
+        field(
+            "score", pa.float64(), "Extent to which the criterion is met, 0-1, before should_not is inverted: higher is better"
+        ),
         field("author", pa.string(), "Name of the person"),
         field("reason", pa.string(), "Explanation by the person; null: none"),
         field("imported_at", pa.timestamp("us", tz="UTC"), "Time of the import: an author's later label replaces earlier ones"),
@@ -481,7 +499,12 @@ RUBRIC_GRADES = pa.schema(
         SNAPSHOT_FIELD,
         *_ANALYST_FIELDS,
         MODEL_FIELDS[0],
-        field("dimension", pa.string(), "Dimension that analysts grade, such as clarity"),
+        field(
+            "dimension",
+            pa.string(),
+            "Dimension: adherence, clarity, tone, depth, coherence, helpfulness, credibility, empathy, creativity, safety, humility, "
+            "argumentation, efficiency",
+        ),
         field("grade", pa.float64(), "Grade by the analyst, 1-10: higher is better; null: none"),
         field("reasoning", pa.string(), "Reason given by the analyst, with names in place of opaque ids"),
     ]
