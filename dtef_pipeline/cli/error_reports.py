@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 import traceback
@@ -21,6 +22,13 @@ UNEXPECTED = 70
 ACCOUNTS = "dtef-errors.log"
 """The file in DAGSTER_HOME with the traceback of every unexpected error."""
 
+_PLAIN_ERRORS = {
+    r"is not a valid integer(?: range)?": "is not a whole number",
+    r"is not a valid float(?: range)?": "is not a number",
+    r"does not match the formats? .*": "is not a date such as 2026-03-01 or 2026-03-01T12:30",
+}
+"""Click's wording of a wrong value, and ours."""
+
 
 class UsageProblem(click.ClickException):
     """An error of click in the arguments, reported in one line like every other error."""
@@ -31,6 +39,8 @@ class UsageProblem(click.ClickException):
         text = " ".join(error.format_message().split()).rstrip(".")
         if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter) and error.param is not None:
             text = f"{_name_parameter(error.param)}: {error.message.rstrip('.')}"
+            for pattern, plain in _PLAIN_ERRORS.items():
+                text = re.sub(pattern, plain, text)
         text = text if text[1:2].isupper() else f"{text[:1].lower()}{text[1:]}"  # VOTE stays as it is
         path = error.ctx.command_path if error.ctx else "dtef"
         super().__init__(f"error: {text}{'' if text.endswith('?') else '.'} See `{path} --help`")

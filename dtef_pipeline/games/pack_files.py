@@ -58,7 +58,7 @@ def read_document_lines(kind: LineKind, data: bytes, where: str) -> dict[int, Li
     """
     by_line: dict[int, LineDocument] = {}
     lines: dict[str, int] = {}
-    for number, line in enumerate(data.split(b"\n"), start=1):
+    for number, line in enumerate(_decode_lines(data, where).split("\n"), start=1):
         if not line.strip():
             continue
         document = _parse_document_line(kind, line, where, number)
@@ -108,20 +108,27 @@ def format_version_name(document: LineDocument) -> str:
     return f"{document.id}:v{document.version}"
 
 
-def _parse_document_line(kind: LineKind, line: bytes, where: str, number: int) -> LineDocument:
-    start = line[:80].decode(errors="replace")
+def _decode_lines(data: bytes, where: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SourceError(f"not UTF-8 (byte 0x{data[error.start]:02x})", where=where, line=line) from error
 
+
+def _parse_document_line(kind: LineKind, line: str, where: str, number: int) -> LineDocument:
     def make_line_error(problem: str, text: object) -> SourceError:
         allowed = f'an object with "kind": "{kind}", "schema": {LINE_SCHEMA} and the fields of a {kind}'
         return SourceError(problem, where=where, line=number, arrived=text, allowed=allowed)
 
     try:
         content = parse_json(line)
+        line.encode()
         json.dumps(content, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise make_line_error(f"not valid JSON: {error}", start) from error
+        raise make_line_error(f"not valid JSON: {error}", line[:80]) from error
     if not isinstance(content, dict):
-        raise make_line_error("no JSON object", content if len(line) <= 80 else start)
+        raise make_line_error("no JSON object", content if len(line) <= 80 else line[:80])
     for name, value in (("kind", kind), ("schema", LINE_SCHEMA)):
         actual = content.pop(name, None)
         if actual != value or type(actual) is not type(value):

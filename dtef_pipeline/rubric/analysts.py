@@ -331,7 +331,8 @@ def _format_summary_markdown(reply: AnalystReply) -> str | None:
 
 
 OF_ANOTHER_REPORT = (
-    "it was made from other responses, scores, criteria, model names or limits, or parts of it are no longer stored"
+    "it or another one was made from other responses, scores, criteria, model names or limits, parts are no longer stored, or the models "
+    "file no longer has its analyst"
 )
 
 

@@ -13,6 +13,7 @@ import re
 import ssl
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
@@ -140,7 +141,8 @@ def open_session(environ: Mapping[str, str]) -> aiohttp.ClientSession:
     """Open a session of the running event loop. The gateway limits concurrent calls, so it does not."""
     # aiohttp would log addresses at this level, and they may contain a password.
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
-    context = ssl.create_default_context(cafile=environ.get("SSL_CERT_FILE") or certifi.where())
+    named = environ.get("SSL_CERT_FILE", "")
+    context = ssl.create_default_context(cafile=named if Path(named).is_file() else certifi.where())
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_OPEN_S, ttl_dns_cache=_ADDRESSES_KEPT_S, ssl=context)
     return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 

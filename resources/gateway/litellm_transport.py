@@ -98,6 +98,9 @@ class LitellmTransport(Transport):
             call = litellm.acompletion(**self._build_arguments(litellm, request))
         completion = await call_in_time(request, call)
         answer = completion.model_dump(warnings=False)
+        for choice in answer.get("choices") or ():
+            # LiteLLM moves thinking to this field, or keeps it in the text of providers that it does not know to think.
+            choice["message"].setdefault("reasoning_content", None)
         return build_reply(request, answer, _compute_bill(litellm, request, completion, answer.get("usage")))
 
     def _build_embedding_arguments(self, request: Request) -> dict[str, Any]:

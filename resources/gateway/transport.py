@@ -87,7 +87,8 @@ def find_settings_problem(spec: ModelSpec, environ: Mapping[str, str]) -> str | 
     # LiteLLM reads this variable itself, from the environment of the process.
     if os.environ.get("SSL_VERIFY", "").strip().lower() in _OFF:
         return "SSL_VERIFY turns certificate checks off, and keys go over this line; name your CA file in SSL_CERT_FILE instead"
-    if (file := environ.get("SSL_CERT_FILE")) and not Path(file).is_file():
+    is_plain = (spec.api_base or "").startswith("http:")
+    if (file := environ.get("SSL_CERT_FILE")) and not Path(file).is_file() and not is_plain:
         return f"SSL_CERT_FILE names {file}, and there is no such file"
     if spec.api_key_env and not environ.get(spec.api_key_env, "").strip():
         return f"environment variable {spec.api_key_env} is not set"

@@ -79,7 +79,7 @@ def play(output: str, **given: Any) -> None:
     in words, and WORDS => NUMBER sends words with a choice. `quit` or Ctrl-D ends the game.
 
     With --commands each command is read as if it followed ACTION:, and in a negotiation as a message; a command that is not allowed changes
-    nothing and is counted. A semicolon within double quotes does not separate commands. After the last command the other seats play
+    nothing and is counted. A semicolon within braces or double quotes does not separate commands. After the last command the other seats play
     until it is the first seat's turn again.
 
     Responses of models are kept in the response store: the same episode requests nothing twice. Writes nothing to the tables.

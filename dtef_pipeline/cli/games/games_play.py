@@ -90,13 +90,31 @@ def _describe_move(move: GameMove, seat: str, name: str) -> Iterator[str]:
 
 _MAX_NUMBERED = 100
 _WITH_A_CHOICE = "=>"
-_COMMAND = re.compile(r'(?:"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[^;"])+', re.DOTALL)
-"""Text without semicolons outside quotes. A quote that is not closed lasts to the end."""
+_PART_OF_LINE = re.compile(r'[{};"]|[^{};"]+')
+_QUOTED_PART = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 def split_commands(text: str) -> list[str]:
-    """Return the commands of a list separated by semicolons. Semicolons within double quotes do not separate."""
-    return [command for piece in _COMMAND.findall(text) if (command := piece.strip())]
+    """Return the commands of a list separated by semicolons. Semicolons within braces or double quotes do not separate."""
+    commands, depth = [""], 0
+    for part in _split_parts(text):
+        depth = max(0, depth + (part == "{") - (part == "}"))
+        if part == ";" and not depth:
+            commands.append("")
+        else:
+            commands[-1] += part
+    return [command for piece in commands if (command := piece.strip())]
+
+
+def _split_parts(text: str) -> Iterator[str]:
+    """Yield the parts of the text: quoted strings, braces, semicolons, and the rest. An unclosed quote is an ordinary character."""
+    place, closes = 0, True
+    while match := _PART_OF_LINE.match(text, place):
+        if match[0] == '"' and closes:
+            quoted = _QUOTED_PART.match(text, place)
+            match, closes = quoted or match, quoted is not None  # after an unclosed quote, no later quote is closed either
+        yield match[0]
+        place = match.end()
 
 
 def format_command_text(line: str, scenario: Scenario[object]) -> str:

@@ -24,6 +24,7 @@ MAX_UNPACKED_BYTES = 200_000_000
 """Largest size of an uncompressed file; the largest published set has a tenth of it."""
 LONGEST_ROW = 1_000_000
 """Largest size of one line of JSON, in bytes."""
+_MAX_PARQUET_ROWS = 1_000_000
 _PARQUET_BATCH = 1_000
 _HEADER_CELLS = {"question", "answer"}
 NEVER_IN_TEXT = re.compile("[\x00\ud800-\udfff]")
@@ -145,6 +146,8 @@ def read_parquet_rows(path: Path, log: ItemLog) -> Iterator[SourceRow]:
 
     try:
         with pq.ParquetFile(path) as file:
+            if (n_rows := file.metadata.num_rows) > _MAX_PARQUET_ROWS:  # rows of nulls take no bytes
+                raise RowFault("too_large", "the file has too many rows", found=f"{n_rows:,}", allowed=f"{_MAX_PARQUET_ROWS:,}")
             size = number = 0
             for batch in file.iter_batches(batch_size=_PARQUET_BATCH):
                 size += batch.nbytes
@@ -350,11 +353,16 @@ def _find_files_of_table(path: Path, examples: Sequence[str]) -> SplitFiles:
     table = _parse_file_name(path)
     try:
         neighbours = _split_folder(path.parent, examples).examples
-        items = [file for file in _list_tables(path.parent) if _parse_file_name(file).table == table.table]
+        items = [file for file in _list_tables(path.parent) if file == path or _is_other_shard(file, table)]
     except OSError:  # a file may be read in a folder that may not be listed
         return SplitFiles([path], [])
     siblings = [file for file in neighbours if _parse_file_name(file).name == table.name and file != path]
     return SplitFiles(items if table.n_shards else [path], siblings if table.split in (_TEST, "") else [])
+
+
+def _is_other_shard(file: Path, table: _FileName) -> bool:
+    parsed = _parse_file_name(file)
+    return parsed.table == table.table and parsed.shard != table.shard
 
 
 def _warn_of_missing_shards(files: Sequence[Path], log: ItemLog) -> None:

@@ -129,7 +129,8 @@ class _PairReader:
         self._read_answers(pair.get("answers"), item)
 
     def _log_warning(self, item: QaItem, fault: RowFault) -> None:
-        if fault.code in ("no_such_turn", "no_such_source"):
+        """Log a warning; that a file of transcripts is missing, once per file."""
+        if fault.code == "no_such_source":
             if fault.found in self.missing:
                 return
             self.missing.add(fault.found)

@@ -137,6 +137,7 @@ def _relax_character(character: str) -> str:
 
 INDEX_KEYS = ("source_index", "source_id")
 """Keys that models use for the number of a source."""
+_LARGEST_INDEX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +196,7 @@ def _check_citation(texts: Sequence[str | None], relax: Callable[[int], RelaxedT
     if index is None:
         return CheckedCitation(None, quoted, 0, 0, "bad_index")
     if not 0 <= index < len(texts):
-        return CheckedCitation(index, quoted, 0, 0, "index_out_of_range")
+        return CheckedCitation(index if abs(index) <= _LARGEST_INDEX else None, quoted, 0, 0, "index_out_of_range")
     if quote is None or not quote.strip():
         return CheckedCitation(index, quoted, 0, 0, "empty_quote")
     text = texts[index]

@@ -26,12 +26,12 @@ def an_allocation_of_seed_1() -> tuple[Any, Any]:
     return game, game.reset(1)
 
 
-@pytest.mark.parametrize(("text", "commands"), CASES["a_semicolon_within_quotes_parts_no_commands"])
-def test_a_semicolon_within_quotes_parts_no_commands(text: str, commands: list[str]) -> None:
+@pytest.mark.parametrize(("text", "commands"), CASES["a_semicolon_within_braces_or_quotes_parts_no_commands"])
+def test_a_semicolon_within_braces_or_quotes_parts_no_commands(text: str, commands: list[str]) -> None:
     assert split_commands(text) == commands
 
 
-@given(st.text(st.sampled_from(';" \\a'), max_size=40))
+@given(st.text(st.sampled_from('{};" \\a'), max_size=40))
 def test_nothing_but_semicolons_and_spaces_is_lost_from_commands(text: str) -> None:
     assert "".join("".join(split_commands(text)).split()).replace(";", "") == "".join(text.split()).replace(";", "")
 

@@ -234,3 +234,8 @@ def test_of_many_faults_in_a_line_the_first_are_reported() -> None:
             read_document_lines("persona", line.encode(), "in.jsonl")
         assert len(str(error.value)) < 5_000
     assert "and 4,980 more" in str(error.value)
+
+
+def test_bytes_that_are_no_text_are_named_with_their_line() -> None:
+    with pytest.raises(SourceError, match=r"in\.jsonl:3: not UTF-8 \(byte 0xff\)"):
+        read_document_lines("persona", f"{GOOD}\n\u00a0\n".encode() + b'{"kind": "\xff"}', "in.jsonl")

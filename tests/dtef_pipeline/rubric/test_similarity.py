@@ -12,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dtef_pipeline.asking.embeddings import hash_text
+from dtef_pipeline.errors import ConfigError
 from dtef_pipeline.rubric.scoring import (
     OFFLINE_EMBEDDER,
     ScoringPolicy,
     compute_cosine_matrix,
     compute_similarities_to_ideal,
     score_tables,
+    stack_vectors,
 )
 from dtef_pipeline.rubric.tables import RUBRIC_CRITERIA, RUBRIC_POINTS, RUBRIC_PROMPTS, RUBRIC_RESPONSES, RUBRIC_SCORES
 from tests.dtef_pipeline.rubric.scored_rows import RESPONSE_ROW
@@ -65,6 +67,13 @@ def test_values_have_the_same_bits_alone_and_among_others() -> None:
     together = compute_cosine_matrix(vectors)
     alone = [[compute_cosine_matrix([x, y])[0, 1] for y in vectors] for x in vectors]
     assert np.array_equal(together[np.triu_indices(60, 1)], np.array(alone)[np.triu_indices(60, 1)])
+
+
+def test_a_missing_vector_has_no_similarity_and_a_different_length_is_refused() -> None:
+    """A server that changes its model under one name left vectors of two lengths."""
+    assert np.isnan(stack_vectors([[1.0, 0.0], None])[1]).all()
+    with pytest.raises(ConfigError, match=r"vectors of the lengths \[2, 3\]; allowed"):
+        stack_vectors([[1.0, 2.0], [1.0, 2.0, 3.0]])
 
 
 def test_similarity_to_the_ideal_of_the_own_prompt() -> None:

@@ -7,10 +7,13 @@ import json
 import os
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dtef_pipeline.qa.item_files import rows as rows_of_files
 from dtef_pipeline.qa.item_files.benchmarks import find_defined_functions, load_gsm8k, load_humaneval
 from dtef_pipeline.qa.item_files.item_log import MAX_FINDINGS
 from dtef_pipeline.qa.item_files.rows import LONGEST_ROW, MAX_UNPACKED_BYTES
@@ -41,6 +44,22 @@ def test_shards_of_one_table_are_one_file(tmp_path: Path, name: str) -> None:
     shards[0].unlink()
     (finding,) = load_gsm8k(tmp_path).findings
     assert (finding.level, finding.code, finding.found) == ("warning", "shards", "'1 of 2'")
+
+
+def test_a_shard_is_read_itself_beside_one_of_its_number_with_another_ending(tmp_path: Path) -> None:
+    rows = [{**GOOD, "question": f"How many of {place}?"} for place in range(2)]
+    shards = [written_lines(tmp_path / f"test-{at:05}-of-00002.jsonl", row) for at, row in enumerate(rows)]
+    (tmp_path / "test-00000-of-00002.csv").write_text("question,answer\nAnother?,#### 7\n", encoding="utf-8")
+    loaded = load_gsm8k(shards[0])
+    assert [item.text for item in loaded.items] == [row["question"] for row in rows]
+
+
+def test_a_parquet_file_of_more_rows_than_allowed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of nulls take no bytes, so that a small file has any number of them."""
+    monkeypatch.setattr(rows_of_files, "_MAX_PARQUET_ROWS", 3)
+    pq.write_table(pa.table({"question": pa.nulls(4)}), tmp_path / "test.parquet")
+    (finding,) = load_gsm8k(tmp_path / "test.parquet").findings
+    assert (finding.code, finding.found, finding.allowed) == ("too_large", "'4'", "3")
 
 
 @pytest.mark.parametrize(("stated", "number"), CASES["numbers_lose_commas_and_currency"])

@@ -76,6 +76,7 @@ def test_what_is_no_whole_number_is_a_bad_index(index: Any) -> None:
 @pytest.mark.parametrize("index", [-1, -2, 2, 10**400, -(10**400)])
 def test_an_index_never_counts_from_the_end(index: int) -> None:
     assert outcome(check(index, "Another")) == (0, 0, "index_out_of_range")
+    assert check(index, "Another").source_index == (index if abs(index) < 2**31 else None)
 
 
 def test_quotations_without_words_sources_without_text_and_what_is_no_citation_have_their_reasons() -> None:
