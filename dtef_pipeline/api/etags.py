@@ -26,7 +26,8 @@ TAGGED: dict[str, Any] = {
     "openapi_extra": {"parameters": [describe_header("If-None-Match", "ETags of the versions that the client has.")]},
 }
 """The description of routes with an ETag."""
-_ENTITY_TAG = re.compile(r'(?:^|,)[ \t]*(?:W/)?"([^"]*)"(?=[ \t]*(?:,|\Z))')
+# An element of a list of tags, which may be empty; a comma inside a tag is part of it. Linear: alternatives begin with other characters.
+_ENTITY_TAG = re.compile(r'[ \t]*(?:(?:W/)?"([\x21\x23-\x7e\x80-\xff]*)"[ \t]*)?(?:,|\Z)')
 
 
 def compute_weak_etag(body: Any) -> str:
@@ -35,9 +36,19 @@ def compute_weak_etag(body: Any) -> str:
 
 
 def matches(header: str | None, etag: str) -> bool:
-    """Whether a header If-None-Match or If-Match names the tag, in weak comparison. `*` names every tag."""
-    value = (header or "").strip(" \t")
-    return value == "*" or etag.removeprefix("W/").strip('"') in _ENTITY_TAG.findall(value)
+    """Whether a header If-None-Match or If-Match names the tag, in weak comparison. `*` names every tag, a malformed header none."""
+    if header is None:
+        return False
+    if header.strip(" \t") == "*":
+        return True
+    named, position = set(), 0
+    while position < len(header):
+        match = _ENTITY_TAG.match(header, position)
+        if match is None:
+            return False
+        named.add(match[1])
+        position = match.end()
+    return etag.removeprefix("W/").strip('"') in named
 
 
 def build_tagged_response(request: Request, body: Any) -> Response:

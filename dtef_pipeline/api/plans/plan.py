@@ -182,7 +182,6 @@ def load_slow_packages(settings: Settings) -> None:
         "dtef_pipeline.site.rendering",
         "assets.qa.part_checks",
         "dtef_pipeline.rubric.analysts",
-        "dtef_pipeline.rubric.analysts",
     ):
         import_module(name)
     from resources.gateway.litellm_module import load_litellm

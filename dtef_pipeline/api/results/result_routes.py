@@ -164,6 +164,7 @@ def make_results(family: FamilyResults) -> Results:
 
 
 _results_lock = threading.Lock()
+_run_locks: dict[str, threading.Lock] = {}
 _latest_results: dict[str, tuple[tuple[Any, ...], Results]] = {}
 """By run id, the latest requested last: the stamp of their sources, and the results."""
 
@@ -172,13 +173,19 @@ def load_run_results(run: RunContext) -> Results:
     """Return the results of a run. They are computed again only if its sources have changed; concurrent callers share one computation."""
     family, run_id = load_results(run), run.run.run_id
     with _results_lock:
+        run_lock = _run_locks.setdefault(run_id, threading.Lock())
+    with run_lock:
         stamp = run.source_stamp(family.source_tables)
-        before, results = _latest_results.pop(run_id, (None, None))
+        before, results = _latest_results.get(run_id, (None, None))
         if results is None or before != stamp:
             results = make_results(family)
-        _latest_results[run_id] = stamp, results
-        if len(_latest_results) > _MAX_CACHED_RUNS:
-            del _latest_results[next(iter(_latest_results))]
+        with _results_lock:
+            _latest_results.pop(run_id, None)
+            _latest_results[run_id] = stamp, results
+            if len(_latest_results) > _MAX_CACHED_RUNS:
+                oldest = next(iter(_latest_results))
+                del _latest_results[oldest]
+                _run_locks.pop(oldest, None)
     return results
 
 

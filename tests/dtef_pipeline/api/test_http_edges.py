@@ -136,6 +136,8 @@ FORMS = {
     '"x","y"': False,
     "*": True,
     "garbage": False,
+    'garbage, "abc"': False,
+    '"a,"abc"': False,
     'W/"abc" W/"x"': False,
     '"a,b", "abc"': True,
     'w/"abc"': False,
