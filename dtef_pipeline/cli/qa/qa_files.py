@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dtef_pipeline.cli.family_verbs import Addition, AddReport, CheckReport, FamilyFiles
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dtef_pipeline.cli.family_verbs import Addition, AddReport, CheckReport, FamilyFiles, describe_board_update
 from dtef_pipeline.cli.terminal import say
 from dtef_pipeline.cli.warehouse_access import list_stored_keys
 from dtef_pipeline.errors import ConfigError, WarehouseError
@@ -17,8 +20,9 @@ from dtef_pipeline.families import FAMILY_BY_NAME
 from dtef_pipeline.qa.item_files.item_log import ANSWERS_CODE, ERROR_LEVEL, ItemFinding
 from dtef_pipeline.qa.item_files.socioscope import INTERVIEW_LAYOUT
 from dtef_pipeline.qa.item_files.suite_files import AddedFiles, read_added
+from dtef_pipeline.qa.prompt_rows import truth_id
 from dtef_pipeline.qa.suites import Suites, SuiteSpec
-from dtef_pipeline.qa.tables import QA_SPACE
+from dtef_pipeline.qa.tables import QA_RESPONSE_KEY, QA_SPACE, QA_TABLES
 from dtef_pipeline.text.number_words import format_count
 from resources.notes import ITEM_NOTES, QaSource, source_hash
 from resources.warehouse import Warehouse
@@ -26,27 +30,88 @@ from resources.warehouse import Warehouse
 if TYPE_CHECKING:
     from assets.stage.file_notes import AddResult
 
+_OF_FILES = ("qa_items", "qa_findings")
+"""Tables that a part's files are read into."""
 
-def refuse_replacing(warehouse: Warehouse, sources: Sequence[QaSource], spec: SuiteSpec) -> None:
-    """Raise ConfigError if a part was added from another path, whose contents differ, and is not at both paths."""
+
+@dataclass(frozen=True, slots=True)
+class ItemLoss:
+    """The items of a part that a file from another path lacks."""
+
+    source: QaSource
+    """The part with the new file."""
+    earlier: str
+    """The file that the part was read from."""
+    items: Sequence[str]
+    n_scored: int
+    """The number of their responses that have a score."""
+
+    def __str__(self) -> str:
+        return f"{format_count(len(self.items), 'item')} with {format_count(self.n_scored, 'scored response')}"
+
+
+def refuse_replacing(losses: Sequence[ItemLoss], spec: SuiteSpec) -> None:
+    """Raise ConfigError if items would be lost."""
+    if not losses:
+        return
+    another = "--part NAME gives it another name" if spec.layout == INTERVIEW_LAYOUT else "--suites gives it a suite of its own"
+    suffix = f"; so would {format_count(len(losses) - 1, 'other part')}" if losses[1:] else ""
+    first = f"{losses[0].source.key} was added from {losses[0].earlier}: {losses[0].source.path} would remove {losses[0]} of it"
+    raise ConfigError(f"{first}{suffix}: {another}, --replace replaces it")
+
+
+def remove_lost_items(warehouse: Warehouse, losses: Sequence[ItemLoss]) -> None:
+    """Remove the rows of the items from all tables of their parts, and so from boards. Stored responses stay."""
+    for loss in losses:
+        key, item_ids = QA_SPACE.levels(loss.source.key), pa.array(loss.items, pa.string())
+        for table, spec in QA_TABLES.items():
+            if spec.space != QA_SPACE or table in _OF_FILES or spec.schema is None or "item_id" not in spec.schema.names:
+                continue
+            below = [level for level in spec.levels if level not in key]
+            for levels in [{**key, below[0]: value} for value in warehouse.values(table, below[0], **key)] if below else [key]:
+                _remove_rows(warehouse, table, levels, item_ids)
+
+
+def _remove_rows(warehouse: Warehouse, table: str, levels: Mapping[str, str], items: pa.Array) -> None:
+    """Remove the rows of the items from a table. Unreadable tables stay until the command that makes them runs again."""
+    rows = warehouse.rows(table, **levels)
+    remainder = rows.filter(pc.invert(pc.is_in(rows["item_id"], items)))
+    if not len(rows) or len(remainder) == len(rows):
+        return
+    if len(remainder):
+        warehouse.write(table, remainder, **levels)
+    else:
+        warehouse.fs.delete_dir(warehouse.folder(table, **levels))
+
+
+def find_lost_items(warehouse: Warehouse, files: AddedFiles, sources: Sequence[QaSource]) -> Iterator[ItemLoss]:
+    """Yield the items of each part that a file from another path would remove.
+
+    A changed file at the same path, or a moved file, replaces the earlier one as usual.
+    """
+    new = {(item.part, item.item_id, item.text, truth_id(item)) for item in files.loaded_items.items}
     for source in sources:
         try:
-            earlier = ITEM_NOTES.read(warehouse, source.key)
+            old_source = ITEM_NOTES.read(warehouse, source.key)
         except WarehouseError:
             continue  # adding rewrites the note
-        if earlier is None or earlier.content_hash == source.content_hash:
+        if old_source is None:
             continue
-        old_path, new_path = Path(earlier.path).resolve(), Path(source.path).resolve()
-        if old_path.is_relative_to(new_path) or new_path.is_relative_to(old_path):
+        old, new_path = Path(old_source.path).resolve(), Path(source.path).resolve()
+        if old.is_relative_to(new_path) or new_path.is_relative_to(old):
             continue
-        remedy = (
-            "--part NAME gives it another name" if spec.layout == INTERVIEW_LAYOUT else "--suites gives it a suite of its own"
-        )
-        n_items = len(warehouse.rows("qa_items", columns=["item_id"], **QA_SPACE.levels(source.key)))
-        raise ConfigError(
-            f"{source.key}, with {format_count(n_items, 'item')}, was added from {earlier.path}, and {source.path} has other "
-            f"contents: {remedy}, --replace replaces it"
-        )
+        columns = ["item_id", "text", "truth_id"]
+        rows = warehouse.rows("qa_items", columns=columns, **QA_SPACE.levels(source.key))
+        items = [row["item_id"] for row in rows.to_pylist() if (source.part, *(row[name] for name in columns)) not in new]
+        if items:
+            yield ItemLoss(source, old_source.path, items, _count_scored(warehouse, source.key, items))
+
+
+def _count_scored(warehouse: Warehouse, key: str, items: Sequence[str]) -> int:
+    names = [*QA_RESPONSE_KEY, "snapshot"]
+    rows = warehouse.rows("qa_scores", columns=[*names, "score"], **QA_SPACE.levels(key))
+    scores = rows.filter(pc.and_(pc.is_valid(rows["score"]), pc.is_in(rows["item_id"], pa.array(items, pa.string()))))
+    return len(scores.group_by(names).aggregate([]))
 
 
 _FINDINGS_NAMED, _ALIKE_NAMED = 10, 5
@@ -82,17 +147,22 @@ def _read(
             say(line, err=True)
         raise ConfigError(f"{path}: no item of it can be used; `dtef qa check` lists all that is wrong")
     sources = _build_sources(spec, files, path, corpus, suites)
+    losses = list(find_lost_items(warehouse, files, sources))
     if not replace:
-        refuse_replacing(warehouse, sources, spec)
+        refuse_replacing(losses, spec)
 
     def add(instance: Any) -> AddResult:
         from assets.stage.file_notes import add_noted
 
+        remove_lost_items(warehouse, losses)
         return add_noted(instance, warehouse, FAMILY_BY_NAME["qa"], ITEM_NOTES, sources)
 
     def report(parts: AddResult) -> AddReport:
-        line = f"{parts.line('part', f' of {suite}')}: {_summarize_added(files)}"
-        return AddReport([line], _describe_left_out(files.loaded_items.findings))
+        lines = [f"{loss.source.key}: gone with {loss.earlier}: {loss}; stored responses stay" for loss in losses]
+        if any(loss.n_scored for loss in losses):
+            lines.append(describe_board_update(warehouse, FAMILY_BY_NAME["qa"]))
+        lines.append(f"{parts.line('part', f' of {suite}')}: {_summarize_added(files)}")
+        return AddReport(lines, _describe_left_out(files.loaded_items.findings))
 
     return [Addition(add, report)]
 

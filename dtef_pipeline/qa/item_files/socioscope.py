@@ -130,7 +130,7 @@ class _PairReader:
 
     def _log_warning(self, item: QaItem, fault: RowFault) -> None:
         """Log a warning; that a file of transcripts is missing, once per file."""
-        if fault.code == "no_such_source":
+        if fault.code == "no_such_source" or fault.found in {quote.file for quote in item.quotes}:
             if fault.found in self.missing:
                 return
             self.missing.add(fault.found)

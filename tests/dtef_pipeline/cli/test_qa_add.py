@@ -6,8 +6,10 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from dtef_pipeline.qa.tables import QA_SCORES
 from resources.warehouse import Warehouse
 from tests.conftest import ROOT
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
@@ -231,14 +233,28 @@ def test_a_file_of_another_place_takes_no_items_away_unasked(state: Path) -> Non
     other.parent.mkdir()
     other.write_text(json.dumps({"qa_pairs": [{"question": asked}]}), encoding="utf-8")
     ok("qa", "add", "socioscope", talks / "questions.json", "--corpus", talks)
+    house = Warehouse(state / "warehouse")
+    at = {"suite": "socioscope", "part": "questions", "snapshot": "base"}
+    scored = {
+        "item_id": "questions/d01",
+        "condition": "c",
+        "model_variant": "m",
+        "draw": 0,
+        "score": 1.0,
+        "value": 1.0,
+        "status": "ok",
+    }
+    rows = [{**at, **scored, "metric": metric, "flags": []} for metric in ("score", "existence")]
+    house.write("qa_scores", pa.Table.from_pylist(rows, schema=QA_SCORES), **at)
+
     told = " ".join(refused("qa", "add", "socioscope", other, "--corpus", talks).split())
-    assert f"socioscope/questions, with 20 items, was added from {talks / 'questions.json'}, and {other} has other" in told
+    assert f"socioscope/questions was added from {talks / 'questions.json'}: {other} would remove " in told
+    assert "20 items with 1 scored response of it" in told
     assert "--part NAME gives it another name, --replace replaces it" in told
     assert listed()["socioscope/questions"][0] == 20
 
     ok("qa", "add", "socioscope", other, "--corpus", talks, "--part", "cold")
     assert {name: row[0] for name, row in listed().items()} == {"socioscope/cold": 1, "socioscope/questions": 20}
-    house = Warehouse(state / "warehouse")
     assert house.read("qa_items", suite="socioscope", part="cold")["item_id"].to_pylist() == ["cold/0"]
     ok("qa", "run", "--part", "cold", "--from", "ingest", "--judge", "none", "--no-roll-ups")
     assert len(house.read("qa_items", suite="socioscope", part="cold")) == 1, "it is read again under its name"
@@ -246,8 +262,24 @@ def test_a_file_of_another_place_takes_no_items_away_unasked(state: Path) -> Non
     # What was moved loses nothing, and is no question.
     moved = shutil.copy(talks / "questions.json", state / "questions.json")
     ok("qa", "add", "socioscope", moved, "--corpus", talks)
-    ok("qa", "add", "socioscope", other, "--corpus", talks, "--replace")
+    # Neither does a copy with one more question.
+    grown, longer = json.loads(moved.read_text(encoding="utf-8")), state / "longer" / "questions.json"
+    grown["qa_pairs"].append({"question": asked})
+    longer.parent.mkdir()
+    longer.write_text(json.dumps(grown), encoding="utf-8")
+    assert "gone with" not in ok("qa", "add", "socioscope", longer, "--corpus", talks)
+    assert listed()["socioscope/questions"][0] == 21
+    assert len(house.read("qa_scores", suite="socioscope", part="questions")) == 2, "scores of items that are kept stay"
+    ok("qa", "add", "socioscope", moved, "--corpus", talks, "--replace")
+    # Boards went on ranking items that were gone, until the part was run again.
+    kept = {"suite": "socioscope", "part": "cold", "snapshot": "base"}
+    more = [{**kept, **scored, "item_id": "cold/0", "metric": "score", "flags": []}]
+    house.write("qa_scores", pa.Table.from_pylist(more, schema=QA_SCORES), **kept)
+    replaced = " ".join(ok("qa", "add", "socioscope", other, "--corpus", talks, "--replace").split())
     assert listed()["socioscope/questions"][0] == 1
+    assert f"socioscope/questions: gone with {moved}: 20 items with 1 scored response; stored responses stay" in replaced
+    assert "boards and pages change with the next `dtef qa board --refresh`" in replaced
+    assert house.read("qa_scores")["item_id"].to_pylist() == ["cold/0"]
     assert "allowed: up to 64 letters" in refused("qa", "add", "socioscope", other, "--corpus", talks, "--part", "a/b")
     sums = write_sums(state / "sums.jsonl")
     assert "the files of gsm8k name their own parts" in refused("qa", "add", "gsm8k", sums, "--part", "mine")
