@@ -65,7 +65,8 @@ class LoopThread:
         """
         with ThreadPoolExecutor(1, thread_name_prefix="dtef-gateway") as pool:
             self._end = pool.submit(asyncio.run, self._run_supervised())
-            self._end.add_done_callback(lambda _: (self._started.set(), self._news.set()))
+            self._end.add_done_callback(lambda _: self._started.set())  # a loop that could not begin
+            self._end.add_done_callback(lambda _: self._news.set())
             try:
                 self._wait(tick)
             except BaseException:

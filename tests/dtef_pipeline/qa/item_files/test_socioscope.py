@@ -146,12 +146,14 @@ def test_quotes_must_stand_in_the_turn_that_is_named_character_by_character(tmp_
     turns = {("a.csv", 1): "We think the sea is cold in May.", ("a.csv", None): "We think the sea is cold in May. Yes."}
     evidence = [{"file": "a.csv", "turn": 1}, {"file": "a.csv", "turn": 1}, {"file": "a.csv", "turn": 9}, {"file": "b.csv"}]
     pair = {"question": QUESTION, "evidence": evidence, "quotes": [" the sea is cold ", "The sea", "We", "We"]}
-    found = loaded(tmp_path, pair, {**pair, "quotes": ["in May. Yes."]}, turn_text=lambda file, turn: turns.get((file, turn)))
-    assert len(found.items) == 2
+    again = {**pair, "evidence": evidence[2:], "quotes": ["We", "We"]}
+    found = loaded(tmp_path, pair, {**pair, "quotes": ["in May. Yes."]}, again, turn_text=lambda *place: turns.get(place))
+    assert len(found.items) == 3
     assert [(finding.level, finding.code, finding.found) for finding in found.findings] == [
         ("warning", "quote_not_found", "'The sea'"),
         ("warning", "no_such_turn", "'a.csv, turn 9'"),
         ("warning", "no_such_turn", "'b.csv'"),
+        ("warning", "no_such_turn", "'a.csv, turn 9'"),  # of each item; a missing file once
     ]
 
 
