@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -28,6 +29,7 @@ from dtef_pipeline.errors import ConfigError, WarehouseError
 from dtef_pipeline.families import COMPUTED_MODELS
 from dtef_pipeline.qa.judging.arbiter import JUDGING_OFF
 from dtef_pipeline.qa.settings import QA_PANEL_SECTION, QaSettings
+from dtef_pipeline.rubric.blueprint.model import TEXT_KIND
 from dtef_pipeline.rubric.episodes import choose_judges
 from dtef_pipeline.rubric.settings import RUBRIC_PANEL_SECTION, RubricSettings
 from dtef_pipeline.text.number_words import format_count
@@ -60,9 +62,11 @@ def run(family: str, options: Options) -> int:
     assert source is not None, f"{family} has no anchors"
     models = load_known_models(settings, COMPUTED_MODELS)
     config, named = BUILDERS[family](options, settings, models)
-    names = {*models.specs, *named}
+    n_anchors = options["anchors"] or source.n
+    of_rubric = family == "rubric"
+    names = (named or _find_blueprint_judges(warehouse, n_anchors, models)) if of_rubric else {*models.specs, *named}
     budgets = parse_budgets(*(resolve_budget_owners(options[name], names, models) for name in ("max_cost_usd", "max_calls")))
-    common = {"snapshot": options["snapshot"], "anchors": options["anchors"] or source.n, "anchor_seed": options["anchor_seed"]}
+    common = {"snapshot": options["snapshot"], "anchors": n_anchors, "anchor_seed": options["anchor_seed"]}
     if not warehouse.tables(["anchor_items"]) and len(warehouse.tables(source.reads)) < len(source.reads):
         raise WarehouseError(NOTHING_TO_JUDGE_AGAIN.format(family))
     if not _judge_again(warehouse, family, {**common, **config, **budgets}):
@@ -105,6 +109,24 @@ def show(warehouse: Warehouse, family: str, output: str) -> None:
     options = panel_drift(Settings.read_environment(), warehouse)
     frame = judge_drift(subject, judgements, options).to_pandas().drop(columns="family")
     print_rows(_JUDGES_LAYOUT, frame, output, (), "judge_drift")
+
+
+def _find_blueprint_judges(warehouse: Warehouse, n_anchors: int, models: Models) -> set[str]:
+    """Return the names of the judges of the blueprints with anchors, and if more anchors are chosen, of all with judged scores."""
+    rows = warehouse.read_or_empty("anchor_items", columns=["partition"], family="rubric")
+    keys = set(rows["partition"].to_pylist()[:n_anchors])
+    if len(rows) < n_anchors:
+        keys.update(key for key in warehouse.values("rubric_scores", "blueprint") if _has_words(warehouse, key))
+    names: set[str] = set()
+    for key in keys:
+        heads = warehouse.read_or_empty("rubric_blueprints", columns=["judges"], blueprint=key)["judges"].to_pylist()
+        with suppress(ConfigError):  # the stage reports judges that cannot be used
+            names.update(judge.model.name for judge in choose_judges([], heads[0] or [] if heads else [], models))
+    return names
+
+
+def _has_words(warehouse: Warehouse, blueprint: str) -> bool:
+    return TEXT_KIND in warehouse.read_or_empty("rubric_criteria", columns=["kind"], blueprint=blueprint)["kind"].to_pylist()
 
 
 def build_rubric_config(options: Options, settings: Settings, models: Models) -> tuple[dict[str, Any], set[str]]:

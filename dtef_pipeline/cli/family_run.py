@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from dtef_pipeline.asking.call_plan import PLANNED_ROLES, PlannedCalls
@@ -328,6 +330,8 @@ class FamilyRun:
     """The stage whose rows measure the size of a run, and the noun for a row, such as responses."""
     failure_columns: tuple[str, ...] = ()
     """Columns of that table with status and error of a call, for warnings on failed calls; empty: no warnings."""
+    failed_variants: Callable[[RunContextOfCommand], Sequence[str] | None] = lambda context: None
+    """Model variants that warnings on failed calls are about; None: all of the snapshot."""
     assumes: Callable[[DryRun], Iterable[str]] = lambda plan: ()
     """Returns the assumptions of an estimate."""
     explained_as: str = ESTIMATE
@@ -374,10 +378,14 @@ def list_failed_calls(record: FamilyRun, context: RunContextOfCommand, keys: Seq
     if not record.failure_columns or context.flags.first == "judge":
         return
     (table, noun), names = record.sized_by, ["model", *record.failure_columns]
+    variants = record.failed_variants(context)
+    columns = names if variants is None else [*names, "model_variant"]
     calls: list[tuple[str, str, str | None]] = []
     for key in keys:
         partition = {**context.family.space.levels(key), "snapshot": context.options.snapshot}
-        rows = context.warehouse.read_or_empty(table, columns=names, **partition)
+        rows = context.warehouse.read_or_empty(table, columns=columns, **partition)
+        if variants is not None:
+            rows = rows.filter(pc.is_in(rows["model_variant"], pa.array(variants, pa.string())))
         calls += zip(*(rows[name].to_pylist() for name in names), strict=True)
     yield from describe_unanswered(calls, noun)
 

@@ -267,11 +267,17 @@ def _introduce(context: RunContextOfCommand, selection: RunSelection) -> Iterato
     yield from question_lines(context.warehouse, context.options)
 
 
+def _list_variants(context: RunContextOfCommand) -> list[str]:
+    """Return the variants of the models that the run calls: none if it reads the response store."""
+    options = context.options
+    return [] if options.from_store else [model.variant for model in context.models.resolve(options.models)]
+
+
 def _after(context: RunContextOfCommand, _: Sequence[str], running: StageRuns) -> AfterRun:
     """Print the board of the run, and return its warnings."""
     options, warnings, is_silent = context.options, list[str](), False
     if not options.from_store and context.warehouse.values("scores", "round"):
-        variants = [model.variant for model in context.models.resolve(options.models)]
+        variants = _list_variants(context)
         counts, is_silent, warnings = query_rounds(
             context.warehouse,
             lambda connection: summarize_scores(connection, options.snapshot, options.rounds, variants),
@@ -403,5 +409,6 @@ SURVEY_RUN = FamilyRun(
     after=_after,
     sized_by=("predictions", "language-model prediction"),
     failure_columns=("call_status", "error"),
+    failed_variants=_list_variants,
     assumes=_describe_assumptions,
 )

@@ -43,6 +43,23 @@ def test_wrong_options_are_reported_before_anything_runs(command: str, told: str
     assert not (state / "responses.sqlite").exists()
 
 
+def test_budgets_name_the_judges_of_the_blueprints_and_no_other_model(
+    house: Warehouse, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A budget of a model that judges nothing limited nothing, and one of a judge outside the models file was refused."""
+    models = state / "models.yaml"
+    models.write_text("models:\n  idle:\n    model: openai/idle\n", encoding="utf-8")
+    monkeypatch.setenv("DTEF_MODELS", str(models))
+    own = "\nevaluationConfig:\n  llm-coverage:\n    judges:\n    - {model: 'openai:own', approach: standard}\n---"
+    (state / "letter.yml").write_text(LETTER.replace("\n---", own), encoding="utf-8")
+    keep_blueprint(house, state / "letter.yml")
+    command = ("anchors", "--family", "rubric", "--max-cost-usd")
+    told = refused(*command, "idle=1")
+    assert "the budget of 'idle' limits nothing in this run" in told
+    assert "openai/own" in told
+    assert NOTHING_TO_JUDGE_AGAIN.format("rubric") in refused(*command, "openai/own=1")
+
+
 def test_without_anything_judged_there_is_nothing_to_judge_again(house: Warehouse) -> None:
     for table in ("rubric_scores", "qa_judgements"):
         shutil.rmtree(Path(house.root) / table)

@@ -6,17 +6,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from dtef_pipeline.asking.request import LAST_ERROR
 from dtef_pipeline.cli.family_run import RunContextOfCommand, list_failed_calls
 from dtef_pipeline.cli.qa.qa_run import QA_RUN, list_failed_look_ups
 from dtef_pipeline.cli.settings_command import RunFlags
 from dtef_pipeline.cli.stage_runs import describe_unanswered
+from dtef_pipeline.cli.survey.survey_run import SURVEY_RUN
 from dtef_pipeline.families import FAMILY_BY_NAME
+from dtef_pipeline.identity import partition_key
 from dtef_pipeline.qa.prompt_rows import AskSettings
 from dtef_pipeline.qa.settings import QaSettings
 from dtef_pipeline.qa.tables import QA_TABLES
 from dtef_pipeline.qa.transcripts.retriever import REMOTE
+from dtef_pipeline.survey.settings import SurveySettings
+from dtef_pipeline.survey.tables import PREDICTIONS
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.made.qa_items import BIRD, ROWERS, responses_to
@@ -44,6 +49,21 @@ def test_models_whose_calls_failed_are_counted_over_all_parts(tmp_path: Path) ->
     assert list(list_failed_calls(QA_RUN, given, ["mmlu/winds"])) == []
     judging = replace(given, flags=RunFlags(first="judge"))
     assert list(list_failed_calls(QA_RUN, judging, ["gsm8k/all"])) == [], "the same command would not ask again"
+
+
+@pytest.mark.parametrize("from_store", [False, True])
+def test_failed_calls_of_a_survey_run_are_of_its_own_models(tmp_path: Path, *, from_store: bool) -> None:
+    """Failed calls of other models in the snapshot were listed as if the run had made them."""
+    house, survey = Warehouse(tmp_path / "warehouse"), FAMILY_BY_NAME["survey"]
+    options = SurveySettings(rounds=["S1"], models=["openai/own"], from_store=from_store)
+    given = RunContextOfCommand(survey, options, RunFlags(), Settings.read_environment(), house)
+    variants = {spec.model: spec.variant for spec in given.models.resolve(["openai/own", "openai/other"])}
+    rows = [{"model": model, "model_variant": variants[model], "call_status": "error", "error": "x"} for model in variants]
+    made = pa.Table.from_pylist(rows, schema=PREDICTIONS)
+    house.write("predictions", made, round="S1", segment="country:brazil", snapshot=options.snapshot)
+    listed = list(list_failed_calls(SURVEY_RUN, given, [partition_key("S1", "country:brazil")]))
+    line = "warning: openai/own: 1 language-model prediction of 1 failed (x); the same command sends them again"
+    assert listed == ([] if from_store else [line])
 
 
 def test_what_a_budget_ended_is_reported_with_the_error_of_the_last_call() -> None:
