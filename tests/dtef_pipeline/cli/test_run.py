@@ -65,7 +65,7 @@ class TestRunRefuses:
     ) -> None:
         for options in (["--questions", "0"], ["--draws", "0"]):
             assert "is not in the range 1<=x<=" in refused("run", "--round", "S1", *options)
-        assert "--draws: '1.5' is not a valid integer" in refused("run", "--round", "S1", "--draws", "1.5")
+        assert "--draws: '1.5' is not a whole number" in refused("run", "--round", "S1", "--draws", "1.5")
         assert "no round" in refused("run")
         monkeypatch.setenv("DTEF_MODELS", "/nowhere/models.yaml")
         assert "DTEF_MODELS names /nowhere/models.yaml, which does not exist" in refused("run", "--round", "S1")
