@@ -146,7 +146,12 @@ def close_abandoned_runs(instance: dg.DagsterInstance) -> None:
     """Mark runs of killed command-line processes on this machine as failed; otherwise the UI would show them as running."""
     run_filter = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
     for run in instance.get_runs(run_filter):
-        if (process := process_of(run)) is not None and process.is_dead():
+        if (process := process_of(run)) is None or not process.is_dead():
+            continue
+        now = instance.get_run_by_id(run.run_id)
+        if (
+            now is not None and now.status == dg.DagsterRunStatus.STARTED
+        ):  # a process may have ended well since the list was read
             instance.report_run_failed(run, "The process of this run was killed. The same command continues where it stopped.")
 
 
