@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -198,22 +199,24 @@ def _get_text_or_none(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-class Transport:
+class Transport(ABC):
     """One way to reach models."""
 
+    @abstractmethod
     def problem(self, spec: ModelSpec) -> str | None:
         """Return what is missing to call this model at all, or None."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def ask(self, request: Request) -> Reply:
         """Make one attempt. Raises `CallError`, whose message may still contain secrets."""
-        raise NotImplementedError
 
     async def open(self) -> None:
         """Prepare, so that this time counts neither as a call's latency nor against its time limit."""
+        return
 
     async def close(self) -> None:
         """Release, at a run's end, what belongs to the running event loop."""
+        return
 
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)

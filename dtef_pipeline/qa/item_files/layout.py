@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ _LONGEST_PART_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
-class ItemLayout:
+class ItemLayout(ABC):
     """The conversion of one file's rows to items. All methods raise RowFault for an unusable row."""
 
     file: Path
@@ -43,13 +44,13 @@ class ItemLayout:
         """Return the part of a row, or without a row the part of the whole file; None: the file has several parts."""
         return ONE_PART
 
+    @abstractmethod
     def item_id(self, row: SourceRow) -> str:
         """Return the id of the row's item, before the row is checked."""
-        raise NotImplementedError
 
+    @abstractmethod
     def item(self, row: SourceRow, item_id: str) -> QaItem:
         """Return the item of the row."""
-        raise NotImplementedError
 
     def make_item(self, row: SourceRow, item_id: str, **fields: Any) -> QaItem:
         """Return an item of the row with these fields; unless they say otherwise, it is of the one part, and a cluster by itself."""
