@@ -12,7 +12,13 @@ import pandas as pd
 
 from dtef_pipeline.boards.cells import BoardOptions, BoardSubject, Codes, Deviations, Noise, identify
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.statistics.cluster_robust import Estimates, Floats, estimate_ratios, explain_missing, shared_variance
+from dtef_pipeline.statistics.cluster_robust import (
+    Estimates,
+    Floats,
+    estimate_ratios,
+    estimate_shared_variance,
+    explain_missing,
+)
 from dtef_pipeline.statistics.differences import sum_by_cluster
 
 Mask = npt.NDArray[np.bool_]
@@ -118,7 +124,9 @@ class Grid:
             adding = csr_matrix((values, columns, self.samples.starts), shape=shape)
             noise = noise + np.asarray(adding @ deviations) * factors[:, None]
         rho = self.correlation if correlation is None else correlation
-        return shared_variance(noise, row, self.samples.place // len(self.rows), self.samples.sample, len(self.rows), rho)
+        return estimate_shared_variance(
+            noise, row, self.samples.place // len(self.rows), self.samples.sample, len(self.rows), rho
+        )
 
 
 def build_ratio_grid(options: BoardOptions, cells: pd.DataFrame, noise: Noise | None, names: Sequence[str]) -> Grid:

@@ -193,7 +193,7 @@ OF_OBSERVED = 0.06
 people do. So what such a prediction gets wrong about a group, and what chance does to a sample of it, agree in every item or in none."""
 
 
-def shared_variance(
+def estimate_shared_variance(
     noise: npt.NDArray[np.floating], column: Codes, cluster: Codes, sample: Codes, columns: int, correlation: Correlation
 ) -> Floats:
     """Return what the noise of the same people adds to the variance of sums over clusters, (columns,).
@@ -212,8 +212,9 @@ def shared_variance(
 
 
 def compute_common_variance(spreads: Floats) -> Floats:
-    """Return `shared_variance` for a correlation of 1, (columns,); `spreads` (columns, samples, clusters): summed standard deviations of
-    the parts of each cluster.
+    """Return `estimate_shared_variance` for a correlation of 1, (columns,).
+
+    `spreads` (columns, samples, clusters): summed standard deviations of the parts of each cluster.
     """
     pairs = spreads.sum(axis=2) ** 2 - (spreads**2).sum(axis=2)
     return np.asarray(np.maximum(pairs, 0).sum(axis=1))

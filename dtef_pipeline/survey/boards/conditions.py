@@ -22,7 +22,7 @@ from dtef_pipeline.boards.cells import BoardOptions, add_clusters, cells_sql, ha
 from dtef_pipeline.boards.costs import requests_sql
 from dtef_pipeline.boards.pairs import describe_disagreement
 from dtef_pipeline.keys import MODEL
-from dtef_pipeline.statistics.cluster_robust import CORRELATION, estimate_ratios, shared_variance
+from dtef_pipeline.statistics.cluster_robust import CORRELATION, estimate_ratios, estimate_shared_variance
 from dtef_pipeline.statistics.differences import (
     MARGIN,
     Codes,
@@ -371,7 +371,9 @@ def _estimate_variance_of_people(rows: _Rows, contrast: Floats, total: Floats) -
     place = rows.group * (rows.asked.max() + 1) + rows.asked
     _, first, part = np.unique(place, return_index=True, return_inverse=True)
     parts = np.stack([np.bincount(part, contrast * column).astype(np.float64) for column in rows.noise.T])
-    shared = shared_variance(parts.T, rows.group[first], rows.cluster[first], rows.people[first], len(total), CORRELATION)
+    shared = estimate_shared_variance(
+        parts.T, rows.group[first], rows.cluster[first], rows.people[first], len(total), CORRELATION
+    )
     return np.divide(shared, total**2, out=np.zeros(len(total)), where=total > 0)
 
 

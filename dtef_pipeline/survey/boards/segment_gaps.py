@@ -27,8 +27,8 @@ from dtef_pipeline.statistics.cluster_robust import (
     Estimates,
     count_effective_clusters,
     estimate_ratios,
+    estimate_shared_variance,
     explain_missing,
-    shared_variance,
 )
 from dtef_pipeline.statistics.differences import Codes, sum_by_cluster
 from dtef_pipeline.statistics.multiplicity import SIGNIFICANCE, holm
@@ -91,7 +91,7 @@ def estimate_segment_deviations(
     jackknife of whole batteries, minus b. A segment has few batteries, so a is pooled over segments in proportion to 1 / effective
     batteries, and so are the degrees of freedom (analysis of means: Nelson, Wludyka & Copeland 2005). b: the sampling variance of a
     segment's own respondents, which differs between segments (a known sampling variance next to a pooled one: Fay & Herriot 1979). c: the
-    part that the same respondents contribute to all batteries (`shared_variance`).
+    part that the same respondents contribute to all batteries (`estimate_shared_variance`).
     """
     item, cluster, people = (number_groups(cells, columns) for columns in (KEYS.shared_item, [KEYS.cluster], ["round"]))
     shape = (int(cluster.max()) + 1, int(segment.max()) + 1)
@@ -104,7 +104,7 @@ def estimate_segment_deviations(
         moves = np.apply_along_axis(_subtract_others, 0, noise[cells["place"].to_numpy()] / read, item)
         many, correlation = counts.sum(axis=0), subject.correlation(cells["model"].iloc[:1])[0]
         sample = np.bincount(segment, (moves**2).mean(axis=1)) / many**2
-        shared = shared_variance(moves, segment, cluster, people, shape[1], correlation) / many**2
+        shared = estimate_shared_variance(moves, segment, cluster, people, shape[1], correlation) / many**2
     return _pool_scatter(estimates, count_effective_clusters(counts), sample, shared)
 
 

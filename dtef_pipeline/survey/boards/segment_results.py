@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.boards.cells import Deviations
 from dtef_pipeline.boards.intervals import clip_to_unit
-from dtef_pipeline.statistics.cluster_robust import Estimates, estimate_ratios, shared_variance
+from dtef_pipeline.statistics.cluster_robust import Estimates, estimate_ratios, estimate_shared_variance
 from dtef_pipeline.statistics.differences import Codes, sum_by_cluster
 from dtef_pipeline.survey.boards.noise import ANSWER_COLUMNS, SCORE_COLUMNS, estimate_segment_noise
 from dtef_pipeline.survey.boards.survey_subject import SCORED
@@ -113,6 +113,6 @@ def _average_segment(rows: pa.Table, survey: pa.Table, noise: Deviations, place:
     moves = np.add.reduceat(noise[place[answers.flatten().to_numpy()]], first, axis=0)
     same_people = np.zeros(len(column), dtype=np.int64)
     correlation = SCORED.correlation(rows["model"].to_pandas())
-    people_variance = shared_variance(moves, column, cluster, same_people, len(lists), correlation)
+    people_variance = estimate_shared_variance(moves, column, cluster, same_people, len(lists), correlation)
     with np.errstate(divide="ignore", invalid="ignore"):
         return estimate_ratios(sums, counts, shared=np.nan_to_num(people_variance / counts.sum(axis=0) ** 2))

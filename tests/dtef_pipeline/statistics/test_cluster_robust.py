@@ -18,8 +18,8 @@ from dtef_pipeline.statistics.cluster_robust import (
     degrees_of_freedom,
     estimate_groups,
     estimate_ratios,
+    estimate_shared_variance,
     fit_effects,
-    shared_variance,
 )
 from dtef_pipeline.statistics.differences import compute_paired_statistics, places, sum_by_cluster, verdicts
 from dtef_pipeline.statistics.multiplicity import holm
@@ -98,7 +98,7 @@ def test_shared_variance_is_the_sum_over_every_two_items_of_different_clusters()
     noise = rng.normal(size=(60, 20)) * rng.gamma(0.5, size=(60, 1))
     column, cluster, sample = rng.integers(0, 3, 60), rng.integers(0, 9, 60), rng.integers(0, 2, 60)
     correlation = np.array([0.0, 0.02, 0.3])
-    found, spread = shared_variance(noise, column, cluster, sample, 3, correlation), np.sqrt((noise**2).mean(axis=1))
+    found, spread = estimate_shared_variance(noise, column, cluster, sample, 3, correlation), np.sqrt((noise**2).mean(axis=1))
     expected = np.zeros(3)
     for a in range(60):
         for b in range(60):
