@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import os
@@ -27,6 +28,9 @@ MAX_REPLY_BYTES = 20_000_000
 """A longer reply is not a list of a few documents."""
 SECRET_LEFT_OUT = "[secret]"  # noqa: S105 - what stands in its place
 _STATUSES_TO_TRY_AGAIN = frozenset({408, 425, 429})
+
+_get_tls_context = functools.cache(httpx.create_ssl_context)
+"""It takes longer to read the certificates than to send a small message."""
 
 for _name in ("httpx", "httpcore"):
     # These log every address and the servers' replies in full.
@@ -144,8 +148,9 @@ def post_once(url: str, message: Mapping[str, Any], timeout: float) -> tuple[int
     where = format_scheme_and_host(url)
     deadline = time.monotonic() + timeout
     content = bytearray()
+    headers = {"User-Agent": "dtef-pipeline"}
     try:
-        with httpx.stream("POST", url, json=message, timeout=timeout, headers={"User-Agent": "dtef-pipeline"}) as response:
+        with httpx.stream("POST", url, json=message, timeout=timeout, headers=headers, verify=_get_tls_context()) as response:
             if not response.is_success:
                 wait = retry_after(response.headers, datetime.now(UTC)) or 0.0
                 is_retryable = response.status_code >= 500 or response.status_code in _STATUSES_TO_TRY_AGAIN
