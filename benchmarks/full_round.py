@@ -141,15 +141,13 @@ def _library_drift(house, round_id, segments):  # type: ignore[no-untyped-def]
 
 def library_roll_ups_pass(survey: Path, round_id: str) -> None:
     """All roll-ups by plain calls, over all that the stages have stored; clean and all targets at the same time, as in Dagster."""
-    import pandas as pd
-    import pyarrow as pa
-
+    from assets.survey.boards import build_published_table
     from dtef_pipeline.boards.cells import TARGETS, copy_into_memory
     from dtef_pipeline.survey.answer_scales.batteries import build_question_batteries
     from dtef_pipeline.survey.boards.board_rows import BOARD_SOURCES, TEXT_COLUMNS
     from dtef_pipeline.survey.keys import KEYS
     from resources.settings import Settings
-    from resources.warehouse import TABLES, Warehouse
+    from resources.warehouse import Warehouse, build_family_levels
 
     house = Warehouse(Settings.read_environment().warehouse)
     house.write("question_batteries", build_question_batteries(house.connect(only=["survey_responses"])))
@@ -158,11 +156,8 @@ def library_roll_ups_pass(survey: Path, round_id: str) -> None:
     with ThreadPoolExecutor(len(TARGETS)) as threads:
         tables_by_target = list(threads.map(lambda targets: _views(tables, targets), TARGETS))
     for table in tables_by_target[0]:
-        rows = pd.concat([made[table] for made in tables_by_target], ignore_index=True)
-        schema = TABLES[table].schema
-        names = rows.columns if schema is None else schema.names
-        written = pa.Table.from_pandas(rows[names], schema=schema, preserve_index=False)
-        house.write(table, written.replace_schema_metadata(None))
+        rows = build_published_table([made[table] for made in tables_by_target], table)
+        house.write(table, rows, **build_family_levels(table, "survey"))
     _library_costs_drift_and_site(house)
 
 

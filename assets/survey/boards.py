@@ -63,7 +63,7 @@ def publish_boards(store: Store, config: BoardConfig, *tables: str) -> dict[str,
     with ThreadPoolExecutor(len(TARGETS)) as threads:
         frames = dict(zip(TARGETS, threads.map(make_frames, TARGETS), strict=True))
     results = {
-        table: _build_published_table([frames[targets][table].assign(targets=targets) for targets in TARGETS], table)
+        table: build_published_table([frames[targets][table].assign(targets=targets) for targets in TARGETS], table)
         for table in frames[TARGETS[0]]
     }
     publish_tables(store, results, family=SURVEY_FAMILY.name)
@@ -87,7 +87,7 @@ def _load_run_evidence(store: Store, connection: duckdb.DuckDBPyConnection, opti
     return evidence.get(options)
 
 
-def _build_published_table(frames: Sequence[pd.DataFrame], table: str) -> pa.Table:
+def build_published_table(frames: Sequence[pd.DataFrame], table: str) -> pa.Table:
     schema = TABLES[table].schema
     rows = pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
     if schema is not None and "family" in schema.names:  # for tables that also have columns of other families
