@@ -183,14 +183,14 @@ class Warehouse:
     def read_or_empty(self, table: str, *, columns: Sequence[str] | None = None, **levels: str) -> pa.Table:
         """Return rows like `read`, or none if nothing is there."""
         rows = self._read_rows(table, columns, levels)
-        return _make_empty_table(table, columns) if rows is None else rows
+        return make_empty_table(table, columns) if rows is None else rows
 
     def rows(self, table: str, *, columns: Sequence[str] | None = None, **levels: str) -> pa.Table:
         """Return rows like `read_or_empty`, without unreadable files."""
         broken: dict[str, UnreadableFile] = {}
         rows = self._read_rows(table, columns, levels, broken)
         self._skip(broken)
-        return _make_empty_table(table, columns) if rows is None else rows
+        return make_empty_table(table, columns) if rows is None else rows
 
     def query(
         self, use: Callable[[duckdb.DuckDBPyConnection], One], *, only: Iterable[str] | None = None, first: Sequence[str] = ()
@@ -552,7 +552,8 @@ def _read_columns(table: str) -> list[str]:
     return schema.names if schema else []
 
 
-def _make_empty_table(table: str, columns: Sequence[str] | None) -> pa.Table:
+def make_empty_table(table: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return a table without rows; `columns`: only these, by default all."""
     schema = _get_spec(table).schema or pa.schema([])
     return schema.empty_table().select(list(columns)) if columns else schema.empty_table()
 

@@ -19,7 +19,7 @@ from dtef_pipeline.keys import Space
 from resources.gateway import Gateway
 from resources.gateway.embedder import NOTHING_EMBEDDED, EmbeddingResult, embed
 from resources.gateway.progress import RunProgress
-from resources.warehouse import TABLES
+from resources.warehouse import TABLES, make_empty_table
 
 
 def is_first_snapshot_stage(stage: Stage) -> bool:
@@ -85,8 +85,9 @@ class StageInputs:
     def rows(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         return self.outside.warehouse.read_or_empty(table, columns=columns, **self.place(table))
 
-    def earlier(self, table: str) -> pa.Table | None:
-        return self.outside.warehouse.read_earlier(table, **self.place(table))
+    def earlier(self, table: str) -> pa.Table:
+        rows = self.outside.warehouse.read_earlier(table, **self.place(table))
+        return make_empty_table(table) if rows is None else rows
 
     @property
     def _shared(self) -> StageContext:

@@ -50,7 +50,7 @@ from dtef_pipeline.games.pack_files import check_metric_weights
 from dtef_pipeline.games.packs import Pack, name_failing_adapters, pack
 from dtef_pipeline.games.personas import require_approved
 from dtef_pipeline.games.settings import GAMES_STAGE_SETTINGS, GamesSettings
-from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES, LEAGUE_SPACE
+from dtef_pipeline.games.tables import LEAGUE_SPACE
 
 REPLAYED_EPISODES = 20
 """Number of episodes of a partition that the check replays."""
@@ -142,10 +142,9 @@ class _League:
     def merge_with_stored(self, new: Tables) -> Tables:
         """Return the new rows, the games of baselines, and those of earlier runs under the same rules."""
         episodes = pa.concat_tables([self._play_baselines(), new["episodes"]])
-        earlier, before = self.inputs.earlier("episodes"), self.inputs.earlier("episode_turns")
-        rows = merge_episodes(EPISODES.empty_table() if earlier is None else earlier, episodes, self.plan)
-        turns = EPISODE_TURNS.empty_table() if before is None else before
-        return {"episodes": rows, "episode_turns": merge_turns(turns, new["episode_turns"], self.plan, rows)}
+        rows = merge_episodes(self.inputs.earlier("episodes"), episodes, self.plan)
+        turns = merge_turns(self.inputs.earlier("episode_turns"), new["episode_turns"], self.plan, rows)
+        return {"episodes": rows, "episode_turns": turns}
 
     def _play_baselines(self) -> pa.Table:
         # A against B is the same game for the items of both seats.

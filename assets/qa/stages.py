@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import dagster as dg
 import pyarrow as pa
@@ -175,62 +175,30 @@ QA_ITEMS_STAGE = Stage(
 )
 
 
-class _MakePrompts(Protocol):
-    def __call__(self, setup: AskSettings, *, asks: bool) -> PromptTables:
-        """Return the prompts of a part. `asks`: whether missing look-ups may be requested from a server."""
-
-
 def make_prompts(inputs: Inputs, settings: QaSettings) -> Tables:
-    """Make the prompts of a part under the settings, and keep those of other conditions."""
-    make = _build_prompt_maker(inputs)
-    prompts = make(settings.ask_settings, asks=True)
+    """Make the prompts of a part under the settings, and again those of its other conditions, without requests to a server for them."""
     condition = resolve_part_condition(inputs, settings)
-    groups = _make_again(inputs, condition, make)
-    return {
-        name: _merge_earlier(
-            inputs, name, pa.concat_tables([*(getattr(group, name) for group in groups.values()), new]), {condition, *groups}
-        )
-        for name, new in prompts._asdict().items()
-    }
-
-
-def _build_prompt_maker(inputs: Inputs) -> _MakePrompts:
-    """Return a function that makes prompts from the part's present items and documents, which are read once."""
-    items, examples, documents = inputs.read("qa_items"), inputs.rows("qa_examples"), inputs.rows("qa_documents")
-    warehouse, environment = inputs.outside.warehouse, inputs.outside.settings
+    warehouse, earlier = inputs.outside.warehouse, inputs.earlier("qa_prompts")
     vectors, look_ups = VectorCache(warehouse, inputs.key), LookUpCache(warehouse, inputs.key)
-
-    def make(setup: AskSettings, *, asks: bool) -> PromptTables:
-        ask = look_ups.list_expected if inputs.is_dry else look_ups.fetch_missing
-        look_up = partial(ask, environment) if asks else look_ups.find_cached
-        prompts = build_part_prompts(items, examples, documents, setup, vectors, look_up)
-        if not inputs.is_dry:
-            vectors.keep()
-        return prompts
-
-    return make
-
-
-def _make_again(inputs: Inputs, condition: str, make: _MakePrompts) -> dict[str, PromptTables]:
-    """Rebuild the prompts of the part's other conditions, without requests to a server."""
-    earlier = inputs.earlier("qa_prompts")
-    conditions = [] if earlier is None else [name for name in pc.unique(earlier["condition"]).to_pylist() if name != condition]
-    prompts = {}
-    for name in conditions:
+    tables = inputs.read("qa_items"), inputs.rows("qa_examples"), inputs.rows("qa_documents")
+    make = partial(build_part_prompts, *tables, embed=vectors)
+    ask = look_ups.list_expected if inputs.is_dry else look_ups.fetch_missing
+    new = make(settings.ask_settings, look_up=partial(ask, inputs.outside.settings))
+    groups: dict[str, PromptTables] = {}
+    for name in pc.unique(earlier["condition"]).to_pylist():
         # A condition that is no longer possible, such as one with too many examples, keeps its valid rows.
         with suppress(ConfigError):
-            prompts[name] = make(AskSettings.parse_spelling(name), asks=False)
-    return prompts
-
-
-def _merge_earlier(inputs: Inputs, name: str, new: pa.Table, conditions: set[str]) -> pa.Table:
-    """Return the new rows of these conditions and the earlier rows of others."""
-    earlier = inputs.earlier(name)
-    return (
-        new
-        if earlier is None
-        else merge_with_other_conditions(earlier, new, conditions, inputs.read("qa_items", ["item_id", "truth_id"]))
-    )
+            if name != condition:
+                groups[name] = make(AskSettings.parse_spelling(name), look_up=look_ups.find_cached)
+    groups[condition] = new
+    if not inputs.is_dry:
+        vectors.keep()
+    return {
+        name: merge_with_other_conditions(
+            inputs.earlier(name), pa.concat_tables([getattr(group, name) for group in groups.values()]), groups, tables[0]
+        )
+        for name in PromptTables._fields
+    }
 
 
 def _compute_retrieval_means(tables: Tables) -> Mapping[str, Any]:
@@ -321,8 +289,7 @@ def plan_judgements(inputs: Inputs, settings: QaSettings) -> EpisodePlan | Table
 
 def _merge_judgements(inputs: Inputs, new: pa.Table, arbiter: Arbiter | None, label: str) -> pa.Table:
     """Return the new rows, and other judges' rows on responses that still exist."""
-    earlier = inputs.earlier("qa_judgements")
-    return new if earlier is None else merge_with_other_judges(earlier, new, inputs.read("qa_responses"), arbiter, label)
+    return merge_with_other_judges(inputs.earlier("qa_judgements"), new, inputs.read("qa_responses"), arbiter, label)
 
 
 def _report_failed_judgements(_: Inputs, rows: pa.Table) -> Iterator[str]:
@@ -378,7 +345,7 @@ def run_programs(inputs: Inputs, settings: QaSettings) -> Tables:
 def _run_checks(inputs: Inputs, executions: list[Execution], settings: QaSettings) -> pa.Table:
     level = choose_level(settings.sandbox).level
     earlier = inputs.earlier("qa_executions")
-    results = {} if earlier is None else load_known_verdicts(earlier, level)
+    results = load_known_verdicts(earlier, level)
     pause, due = FIRST_PAUSE_S, 0.0
     tasks = select_programs_to_run(executions, results)
     for key, result in run_checks_twice(tasks, level=settings.sandbox, timeout_s=settings.timeout_s):

@@ -179,8 +179,7 @@ def embed_texts(inputs: Inputs, settings: RubricSettings) -> Tables:
     embedder = identify_embedder(spec)
     # Where embedding is free, the matrix of similarities also has responses to prompts without an ideal answer.
     texts = select_texts_to_embed(inputs.read("rubric_responses"), inputs.read("rubric_prompts"), every_prompt=spec.is_local)
-    earlier = inputs.earlier("rubric_embeddings")
-    rows = RUBRIC_EMBEDDINGS.empty_table() if earlier is None else earlier
+    rows = inputs.earlier("rubric_embeddings")
     owners = zip(rows["embedder"].to_pylist(), rows["text_hash"].to_pylist(), strict=True)
     stored_hashes = {text_hash for owner, text_hash in owners if owner == embedder}
     missing = [text for text_hash, text in texts.items() if text_hash not in stored_hashes]

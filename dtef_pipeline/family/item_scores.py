@@ -101,9 +101,7 @@ class _ItemCalls:
 
     def merge_with_stored(self, new: Tables) -> Tables:
         """Return the new rows together with the stored rows of other models."""
-        earlier = self.inputs.earlier(self.table)
-        before = self.schema.empty_table() if earlier is None else earlier
-        return {self.table: self._calls.merge_rows(before, new[self.table], self._prompts)}
+        return {self.table: self._calls.merge_rows(self.inputs.earlier(self.table), new[self.table], self._prompts)}
 
 
 SCORED_ITEM = (

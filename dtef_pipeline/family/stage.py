@@ -65,8 +65,8 @@ class Inputs(Protocol):
     def rows(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of the partition, or an empty table if there are none yet."""
 
-    def earlier(self, table: str) -> pa.Table | None:
-        """Return what the stage wrote before if it can still be read, else None."""
+    def earlier(self, table: str) -> pa.Table:
+        """Return what the stage wrote before; no rows, with a warning, if that cannot be read."""
 
     def keep(self, tables: Tables) -> None:
         """Write what is done so far, so that a rerun after a kill continues from there."""

@@ -94,7 +94,7 @@ def truth_id(manifest: ScenarioManifest) -> str:
     return digest("scenario", manifest.id, manifest.version, manifest.settings, len(manifest.seats), *limits, *adapter)
 
 
-def build_item_rows(pack: Pack, items: Sequence[GameItem], earlier: pa.Table | None = None) -> pa.Table:
+def build_item_rows(pack: Pack, items: Sequence[GameItem], earlier: pa.Table) -> pa.Table:
     """Return the rows of `scenario_items`, including those of `earlier` runs under the same rules."""
     shared = {**pack.manifest.key_columns, "truth_id": truth_id(pack.manifest)}
     rows = [{**shared, **item._asdict(), "item_id": item.item_id, "cluster": str(item.seed)} for item in items]
@@ -103,17 +103,17 @@ def build_item_rows(pack: Pack, items: Sequence[GameItem], earlier: pa.Table | N
 
 
 def merge_still_valid(
-    earlier: pa.Table | None, new: pa.Table, manifest: ScenarioManifest, key: Sequence[str], order: Sequence[str]
+    earlier: pa.Table, new: pa.Table, manifest: ScenarioManifest, key: Sequence[str], order: Sequence[str]
 ) -> pa.Table:
     """Return the new rows and the earlier ones that are still valid, sorted by the columns `order`.
 
     Valid are rows of other versions, and those of this version with the same settings and limits, unless a new row has the same values in
     the columns `key`.
     """
-    old = new.schema.empty_table() if earlier is None else earlier
-    has_rules = pc.or_(pc.not_equal(old["version"], manifest.version), pc.equal(old["truth_id"], truth_id(manifest)))
-    is_replaced = pc.is_in(_join_key(old, key), _join_key(new, key).combine_chunks())
-    rows = pa.concat_tables([old.filter(pc.and_(has_rules, pc.invert(is_replaced))), new])
+    is_other_version = pc.not_equal(earlier["version"], manifest.version)
+    has_rules = pc.or_(is_other_version, pc.equal(earlier["truth_id"], truth_id(manifest)))
+    is_replaced = pc.is_in(_join_key(earlier, key), _join_key(new, key).combine_chunks())
+    rows = pa.concat_tables([earlier.filter(pc.and_(has_rules, pc.invert(is_replaced))), new])
     return rows.take(pc.sort_indices(rows, [(name, "ascending") for name in order]))
 
 
@@ -121,9 +121,7 @@ def _join_key(rows: pa.Table, key: Sequence[str]) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(*(pc.cast(rows[name], pa.string()) for name in key), "\n")
 
 
-def build_game_prompt_rows(
-    pack: Pack, items: Sequence[GameItem], players: Sequence[Player], earlier: pa.Table | None = None
-) -> pa.Table:
+def build_game_prompt_rows(pack: Pack, items: Sequence[GameItem], players: Sequence[Player], earlier: pa.Table) -> pa.Table:
     """Return one row per item and persona of a model among the players, and the rows of `earlier` runs that are still valid.
 
     A seat that does not move first gets the messages that it would get if it did, because the earlier moves are not known yet.

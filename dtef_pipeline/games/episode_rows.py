@@ -18,7 +18,6 @@ from dtef_pipeline.games.contract import (
     RED_FLAG_RATE,
     RED_FLAG_WEIGHTED,
     GameMetric,
-    GameMove,
     GameTrace,
     WinnerlessScenario,
     is_on_unit_scale,
@@ -159,8 +158,13 @@ def iterate_turn_rows(
         yield {
             **episode_columns,
             **_locate_turn(match, seats[move.seat], move.seat, move.turn, attempt),
-            **_describe_turn_response(response),
-            **_describe_game_move(move, reaction),
+            **{name: getattr(response, name) for name in ("prompt_id", "request_key", *FROM_RESPONSE)},
+            "call_status": "answered",
+            "response": response.text,
+            "plan": move.plan,
+            "action": move.command,
+            "reaction": reaction,
+            "legal": move.illegal is None,
         }
     if play.failure is not None and (request := episode.next(play.responses)) is not None:
         seat, turn = episode.seat or 0, episode.turn
@@ -220,11 +224,6 @@ def _locate_turn(match: Match, player: Player, seat: int, turn: int, attempt: in
     }
 
 
-def _describe_turn_response(response: Response) -> dict[str, Any]:
-    names = ("prompt_id", "request_key", *FROM_RESPONSE)
-    return {**{name: getattr(response, name) for name in names}, "call_status": "answered", "response": response.text}
-
-
 def _describe_failed_request(request: Request, failure: Failure) -> dict[str, Any]:
     return {
         "prompt_id": request.prompt_id,
@@ -233,10 +232,6 @@ def _describe_failed_request(request: Request, failure: Failure) -> dict[str, An
         "error": failure.message,
         **{name: getattr(failure, name) for name in OF_FAILURES},
     }
-
-
-def _describe_game_move(move: GameMove, reaction: str) -> dict[str, Any]:
-    return {"plan": move.plan, "action": move.command, "reaction": reaction, "legal": move.illegal is None}
 
 
 Floats = npt.NDArray[np.float64]
@@ -282,10 +277,8 @@ def compute_episode_scores(episodes: pa.Table, pack: Pack) -> pa.Table:
     return pa.concat_tables([EPISODE_SCORES.empty_table(), *tables])
 
 
-def merge_episode_scores(earlier: pa.Table | None, new: pa.Table, pack: Pack) -> pa.Table:
+def merge_episode_scores(earlier: pa.Table, new: pa.Table, pack: Pack) -> pa.Table:
     """Return the rows of other versions of the scenario, then the new ones."""
-    if earlier is None:
-        return new
     return pa.concat_tables([earlier.filter(pc.not_equal(earlier["version"], pack.manifest.version)), new])
 
 

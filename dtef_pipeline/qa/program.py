@@ -360,7 +360,7 @@ def build_execution_rows(runs: Sequence[Execution], results: Mapping[str, CheckR
     return pa.Table.from_pylist(rows, schema=QA_EXECUTIONS)
 
 
-def merge_rows_so_far(runs: Sequence[Execution], results: Mapping[str, CheckResult], earlier: pa.Table | None) -> pa.Table:
+def merge_rows_so_far(runs: Sequence[Execution], results: Mapping[str, CheckResult], earlier: pa.Table) -> pa.Table:
     """Return one row per response with a known result before all programs have run: the new row, else the earlier one.
 
     `results`: by program hash, of the finished programs. `earlier`: rows of `qa_executions` before this run, at any level.
@@ -372,8 +372,6 @@ def merge_rows_so_far(runs: Sequence[Execution], results: Mapping[str, CheckResu
         else:
             waiting.add(tuple(run.response[name] for name in QA_RESPONSE_KEY))
     rows = build_execution_rows(done, results)
-    if earlier is None:
-        return rows
     keys = zip(*(earlier[name].to_pylist() for name in QA_RESPONSE_KEY), strict=True)
     return pa.concat_tables([rows, earlier.filter(pa.array([key in waiting for key in keys], pa.bool_()))])
 

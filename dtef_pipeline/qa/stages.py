@@ -154,9 +154,7 @@ def plan_responses(inputs: Inputs, settings: QaSettings) -> CallPlan:
         return {"qa_responses": build_qa_response_rows(prompts, specs, draws, snapshot, responses, {**failures, **unsent})}
 
     def merge_with_stored(new: Tables) -> Tables:
-        earlier = inputs.earlier("qa_responses")
-        before = QA_RESPONSES.empty_table() if earlier is None else earlier
-        return {"qa_responses": QA_CALLS.merge_rows(before, new["qa_responses"], every)}
+        return {"qa_responses": QA_CALLS.merge_rows(inputs.earlier("qa_responses"), new["qa_responses"], every)}
 
     count = (len(prompts) - len(failed_look_ups)) * draws
     return CallPlan(

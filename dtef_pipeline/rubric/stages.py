@@ -74,7 +74,6 @@ from dtef_pipeline.rubric.tables import (
     RUBRIC_JUDGEMENTS,
     RUBRIC_POINT,
     RUBRIC_RESPONSE,
-    RUBRIC_RESPONSES,
     RUBRIC_RUNS,
 )
 
@@ -101,9 +100,8 @@ def plan_responses(inputs: Inputs, settings: RubricSettings) -> EpisodePlan:
         return {"rubric_responses": build_response_rows(inputs.key, batch, outcomes)}
 
     def written(new: Tables) -> Tables:
-        earlier = inputs.earlier("rubric_responses")
-        before = RUBRIC_RESPONSES.empty_table() if earlier is None else earlier
-        return {"rubric_responses": merge_responses(before, new["rubric_responses"], conversation_keys)}
+        rows = merge_responses(inputs.earlier("rubric_responses"), new["rubric_responses"], conversation_keys)
+        return {"rubric_responses": rows}
 
     specs = list({conversation.model.variant: conversation.model for conversation in conversations}.values())
     expected = Counter(conversation.model.name for conversation in conversations)
@@ -329,14 +327,17 @@ def _keep_stored_summaries(inputs: Inputs, settings: RubricSettings) -> Tables:
     """Return the stored summaries if all are of the same report, because they were paid for, or else the row of a run without an analyst."""
     default = _build_summary_tables(build_not_asked_row(inputs.key, settings.snapshot, "no analyst"))
     inputs.read("rubric_scores", ["level"])  # a snapshot that is not scored is an error all the same
-    earlier = {name: inputs.earlier(name) for name in default}
-    stored = {name: rows.cast(default[name].schema) for name, rows in earlier.items() if rows is not None}
-    summaries = [row for row in stored.get("rubric_summaries", default["rubric_summaries"]).to_pylist() if row["analyst"]]
+    stored = {name: inputs.earlier(name).cast(rows.schema) for name, rows in default.items()}
+    summaries = [row for row in stored["rubric_summaries"].to_pylist() if row["analyst"]]
     if not summaries:
         return default
     case = _prepare_case(inputs, settings)
-    has_all = isinstance(case, SummaryCase) and stored.keys() == default.keys()
-    if has_all and are_summaries_current(summaries, stored["analyst_ids"], case, inputs.models):
+    has_all = pc.count(stored["rubric_grades"]["grade"]).as_py() == sum(row["n_grades"] for row in summaries)
+    if (
+        has_all
+        and isinstance(case, SummaryCase)
+        and are_summaries_current(summaries, stored["analyst_ids"], case, inputs.models)
+    ):
         return stored
     removed = {row["analyst"]: OF_ANOTHER_REPORT for row in summaries if row["findings"] or row["n_grades"]}
     for analyst, reason in removed.items():

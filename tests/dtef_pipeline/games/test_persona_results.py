@@ -35,7 +35,7 @@ from dtef_pipeline.games.persona_results import (
     compute_game_results,
     group_means_of,
 )
-from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES
+from dtef_pipeline.games.tables import EPISODE_TURNS, EPISODES, SCENARIO_ITEMS
 from dtef_pipeline.statistics.proportions import compute_wilson_interval
 from resources.settings import Settings
 from tests.made.made_games import CHIPS_WON, SCENARIOS, connected_scores, scored_games, show_pack
@@ -167,7 +167,10 @@ def test_weights_change_no_prompt_no_item_and_no_rule(name: str) -> None:
         write_system_text(other, seat, None) for seat in range(len(own.seats))
     ]
     packs = [pack(name, {name: one}) for one in (own, other)]
-    tables = [build_item_rows(one, build_game_items(one.manifest, "1-2", resolve_opponents((), one.manifest))) for one in packs]
+    none = SCENARIO_ITEMS.empty_table()
+    tables = [
+        build_item_rows(one, build_game_items(one.manifest, "1-2", resolve_opponents((), one.manifest)), none) for one in packs
+    ]
     assert tables[0].equals(tables[1])
 
 
