@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,19 +32,11 @@ LOOK_UPS_BETWEEN_WRITINGS = 32
 """Number of look-ups between two writes, from which a killed run continues. If all of them fail, no more are made."""
 
 
-class RetrievalServer(NamedTuple):
-    """A retrieval server."""
-
-    retriever: RemoteRetriever
-    host: str
-    """Scheme and host."""
-
-
-def open_retrieval_server(settings: Settings) -> RetrievalServer:
+def open_retrieval_server(settings: Settings) -> RemoteRetriever:
     """Return the server that the environment names. Raises ConfigError if it names no server, or an invalid model."""
     server = find_look_up_server(settings)
     model = None if settings.socioscope_model is None else normalise_model_string(settings.socioscope_model)
-    return RetrievalServer(RemoteRetriever(server.post, server.origin, model), server.origin)
+    return RemoteRetriever(server.post, server.origin, model)
 
 
 class LookUpCache:
@@ -85,18 +77,18 @@ class LookUpCache:
         """
         server = open_retrieval_server(settings)
         lookups = {_hash_lookup(text, k, where): text for text in texts}
-        missing = [key for key in lookups if not self._is_found(key, server.host)]
+        missing = [key for key in lookups if not self._is_found(key, server.where)]
         with ThreadPoolExecutor(LOOK_UPS_AT_ONCE) as pool:
             for start in range(0, len(missing), LOOK_UPS_BETWEEN_WRITINGS):
                 keys = missing[start : start + LOOK_UPS_BETWEEN_WRITINGS]
-                results = list(pool.map(lambda key: server.retriever.retrieve(lookups[key], k, where), keys))
-                self._write(server.host, dict(zip(keys, results, strict=True)))
+                results = list(pool.map(lambda key: server.retrieve(lookups[key], k, where), keys))
+                self._write(server.where, dict(zip(keys, results, strict=True)))
                 if len(keys) == LOOK_UPS_BETWEEN_WRITINGS and all(result.problem for result in results):
                     given_up = (
                         f"was not looked up: the {len(keys)} look-ups before it failed, the last with: {results[-1].problem}"
                     )
                     remaining = missing[start + LOOK_UPS_BETWEEN_WRITINGS :]
-                    self._write(server.host, dict.fromkeys(remaining, Retrieval(problem=given_up)))
+                    self._write(server.where, dict.fromkeys(remaining, Retrieval(problem=given_up)))
                     break
         return self.find_cached(texts, k, where)
 

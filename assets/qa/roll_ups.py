@@ -11,8 +11,7 @@ from assets.engine.anchors import build_anchor_asset
 from assets.engine.family_assets import build_board_asset, family_jobs, stage_keys
 from assets.engine.nightly_schedules import NightPlan, build_night_schedule
 from assets.engine.site_report import report
-from assets.qa.lookups import open_retrieval_server
-from assets.qa.part_checks import load_known_suites
+from assets.qa.part_checks import load_known_suites, require_server
 from assets.qa.stages import QA_STAGES, judge_limits, resolve_run_arbiter
 from assets.stage.checks import asset_check, verdict
 from assets.stage.family_drift import build_drift_assets
@@ -31,7 +30,6 @@ from dtef_pipeline.qa.settings import QA_ANCHOR_SETTINGS, QA_PANEL_SECTION, QA_S
 from dtef_pipeline.qa.suites import QA_BOARD_READS, QA_VALIDITY_READS, build_qa_boards
 from dtef_pipeline.qa.suites import qa_validity as validity_of_scores
 from dtef_pipeline.qa.tables import QA_SPACE
-from dtef_pipeline.qa.transcripts.retriever import REMOTE
 
 
 def _list_anchor_judgings(store: Store, settings: QaSettings, anchors: Sequence[Row]) -> Iterator[AnchorJudging]:
@@ -140,8 +138,15 @@ def plan_questions(
     """Plan the stages from the prompts on. Parts that were added but never materialized are left out and reported."""
     parts = select_panel_parts(panel, known_parts)
     keys = [key for key in parts if len(store.warehouse.read_or_empty("qa_items", columns=["item_id"], **QA_SPACE.levels(key)))]
-    for key, text in _filter_faults(panel, store, keys).items() if keys else ():
-        context.log.warning(f"{key}: {text}")
+    if keys:
+        faults = filter_faults(
+            keys,
+            panel.ask_settings,
+            lambda key, columns: store.warehouse.read_or_empty("qa_documents", columns=columns, **QA_SPACE.levels(key)),
+            given_as=f"{QA_PANEL_SECTION}.filter",
+        )
+        for key, text in faults.items():
+            context.log.warning(f"{key}: {text}")
     return NightPlan(parts, keys, _config(panel, store) if keys else {})
 
 
@@ -149,22 +154,11 @@ def _config(settings: QaSettings, store: Store) -> dict[str, dict[str, Any]]:
     """Return the configuration by stage. Raises ConfigError for an unknown model, judge or server, before any request."""
     models = load_store_models(store)
     models.resolve(settings.models)
-    if settings.retriever == REMOTE:
-        open_retrieval_server(store.settings)
+    require_server(settings.retriever, store.settings)
     stages = {name: names for name, names in QA_STAGE_SETTINGS.items() if name != "qa_items"}
     if settings.anchors and resolve_run_arbiter(models, settings) is not None:
         stages["qa_anchors"] = QA_ANCHOR_SETTINGS
     return run_config(settings, stages)
-
-
-def _filter_faults(settings: QaSettings, store: Store, keys: Sequence[str]) -> dict[str, str]:
-    """Return by part the error of a filter that matches no document. Raises ConfigError if it matches none of any part."""
-    return filter_faults(
-        keys,
-        settings.ask_settings,
-        lambda key, columns: store.warehouse.read_or_empty("qa_documents", columns=columns, **QA_SPACE.levels(key)),
-        given_as=f"{QA_PANEL_SECTION}.filter",
-    )
 
 
 qa_nightly_schedule = build_night_schedule(

@@ -278,13 +278,13 @@ class RemoteRetriever:
 
     def __init__(self, post: PostPayload, where: str = "the server", model: str | None = None) -> None:
         """`where`: the server's name in problems. `model`: the model to request, `provider/name`, if the server expects one."""
-        self._post, self._where, self._model = post, where, model
+        self._post, self.where, self._model = post, where, model
 
     def retrieve(self, text: str, k: int, where: Mapping[str, str | int] | None = None) -> Retrieval:
         """Return the first k chunks that the server finds. Raises ConfigError for an invalid k or filter, before anything is sent."""
         named = {} if self._model is None else {"model": self._model.replace("/", ":", 1)}
         reply = self._post({"k": check_k(k), "filter": check_filter(where), "question": text, **named})
-        retrieval = Retrieval(problem=reply.problem) if reply.problem is not None else read_remote(reply.value, self._where)
+        retrieval = Retrieval(problem=reply.problem) if reply.problem is not None else read_remote(reply.value, self.where)
         return Retrieval(retrieval.sources[:k], retrieval.problem)
 
 
