@@ -68,7 +68,10 @@ class BlueprintFolder:
             owner = owners.setdefault(make_blueprint_id(name), name)
             if (new := self._check_file(file, name, collections, owner)) is not None:
                 new_files.append(new)
-        changed_files = self._add_changed(new_files)
+        if not new_files:
+            return []
+        result = add_noted(self._context.instance, self._store.warehouse, FAMILY_BY_NAME["rubric"], BLUEPRINT_NOTES, new_files)
+        changed_files = [file for file in new_files if file.blueprint in result.changed]
         return [self._request(changed_files)] if changed_files else []
 
     @property
@@ -139,14 +142,6 @@ class BlueprintFolder:
                 f"{path}: its models are unknown: {problem}; put the collection into {self._folder / MODELS_FOLDER}, or list models in the "
                 f"panel's section `{RUBRIC_PANEL_SECTION}`"
             )
-
-    def _add_changed(self, files: list[RubricFile]) -> list[RubricFile]:
-        """Add the files, and return those that are new or have changed."""
-        if not files:
-            return []
-        result = add_noted(self._context.instance, self._store.warehouse, FAMILY_BY_NAME["rubric"], BLUEPRINT_NOTES, files)
-        blueprints = set(result.changed)
-        return [file for file in files if file.blueprint in blueprints]
 
     def _request(self, files: list[RubricFile]) -> dg.RunRequest:
         """Return one run of all new files. Its key depends on these files, so a repeated request starts no second run."""

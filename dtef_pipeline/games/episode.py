@@ -45,7 +45,10 @@ class GameEpisode:
     _texts: list[str] = field(init=False, repr=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        _check_players(self.pack, self.players)
+        seats = self.pack.manifest.seats
+        if len(self.players) != len(seats):
+            allowed = f"{len(seats)}, one per seat ({', '.join(seats)})"
+            raise ConfigError(f"{self.pack.name}: got {len(self.players)} players; allowed: {allowed}")
         self._start_game()
 
     def next(self, history: Sequence[Response]) -> Request | None:
@@ -102,7 +105,11 @@ class GameEpisode:
 
     def _start_game(self) -> None:
         self._game = GameInPlay(self.pack, self.seed)
-        self._baselines = _seat_baselines(self.pack, self.seed, self.players)
+        self._baselines = {
+            seat: (find_baseline(self.pack.scenario, player.baseline), make_baseline_rng(self.seed, seat))
+            for seat, player in enumerate(self.players)
+            if player.baseline is not None
+        }
         self._texts = []
         _play_on(self._game, self._baselines)
 
@@ -139,23 +146,6 @@ def replay_moves(trace: GameTrace, game: GameInPlay) -> Iterator[GameMove]:
             game.writes(move.text)
         elif move.command is not None:
             game.play_command(move.command)
-
-
-def _check_players(pack: Pack, players: Sequence[Player]) -> None:
-    seats = pack.manifest.seats
-    if len(players) != len(seats):
-        raise ConfigError(f"{pack.name}: got {len(players)} players; allowed: {len(seats)}, one per seat ({', '.join(seats)})")
-    for player in players:
-        if player.baseline is not None:
-            find_baseline(pack.scenario, player.baseline)
-
-
-def _seat_baselines(pack: Pack, seed: int, players: Sequence[Player]) -> _Automatic:
-    return {
-        seat: (find_baseline(pack.scenario, player.baseline), make_baseline_rng(seed, seat))
-        for seat, player in enumerate(players)
-        if player.baseline is not None
-    }
 
 
 def _play_on(game: GameInPlay, baselines: _Automatic) -> None:

@@ -160,7 +160,8 @@ class GameInPlay:
             self.result = _add_flag(self.pack.scenario.stop_episode(self.state, seat), FORFEIT_FLAG)
         else:
             command = self.pack.scenario.default(self.state, seat)
-            self._first_notes[seat] = write_default_text(illegal, command)
+            note = f"Your last reply was no move: {illegal.reason}\nThis was played for you: {command}"
+            self._first_notes[seat] = note
             self._moves.append(GameMove(seat, self.turn, command, by_default=True))
             self._reply_places.append(None)
             self._apply_command(seat, command)
@@ -228,11 +229,6 @@ def write_again_text(illegal: Illegal, manifest: ScenarioManifest) -> str:
     return _PARAGRAPHS.join((f"Nothing was played: {illegal.reason}", "It is still your turn.", manifest.reply_format.strip()))
 
 
-def write_default_text(illegal: Illegal, command: str) -> str:
-    """Write the text for a player whose replies contained no move, so that a command was played for it."""
-    return f"Your last reply was no move: {illegal.reason}\nThis was played for you: {command}"
-
-
 def write_end_text(result: GameResult, seat: int, unit: str) -> str:
     """Describe in one line how an episode ended for a seat. It is part of the trace and its hash; `describe_end` says more."""
     flags = f" ({', '.join(result.flags)})" if result.flags else ""
@@ -287,7 +283,12 @@ def encode_ending(ending: GameEnding | None) -> dict[str, Any] | None:
 
 def encode_trace(trace: GameTrace) -> str:
     """Encode the trace as canonical JSON: equal traces give equal text, byte for byte, as UTF-8."""
-    return json.dumps(_convert_to_plain(trace), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    values = {
+        "moves": [asdict(move) for move in trace.moves],
+        "result": asdict(trace.result) if trace.result else None,
+        "measured": [{name: list(count) for name, count in counts.items()} for counts in trace.metric_counts],
+    }
+    return json.dumps(values, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def hash_trace(trace: GameTrace) -> str:
@@ -304,14 +305,6 @@ def decode_trace(text: str) -> GameTrace:
         result=GameResult(**{name: tuple(values) for name, values in result.items()}) if result else None,
         metric_counts=tuple({name: Count(*count) for name, count in counts.items()} for counts in data["measured"]),
     )
-
-
-def _convert_to_plain(trace: GameTrace) -> dict[str, Any]:
-    return {
-        "moves": [asdict(move) for move in trace.moves],
-        "result": asdict(trace.result) if trace.result else None,
-        "measured": [{name: list(count) for name, count in counts.items()} for counts in trace.metric_counts],
-    }
 
 
 def _decode_move(data: Mapping[str, Any]) -> GameMove:

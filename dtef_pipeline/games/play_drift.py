@@ -7,8 +7,7 @@ prompt count as different items. Baselines always play alike; if one does not, t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import duckdb
 import pandas as pd
@@ -95,14 +94,10 @@ def _load_seeds(connection: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     ).df()
 
 
-def _describe_play_condition(row: Mapping[str, Any]) -> str:
-    return f"persona {row['persona']} against {row['opponent']}, {row['metric']}"
-
-
 GAMES_WATCHED = Subject(
     family="games",
     keys=GAMES_WATCHED_KEYS,
-    describe_setting=_describe_play_condition,
+    describe_setting=lambda row: f"persona {row['persona']} against {row['opponent']}, {row['metric']}",
     truth="rules",
     truths="rules",
     reads=("episode_scores", "episode_turns"),

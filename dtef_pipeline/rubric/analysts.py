@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -228,13 +227,9 @@ def build_further_summary_request(case: SummaryCase, first: Request, replies: Se
 
 
 def _request(messages: Sequence[Message], case: SummaryCase, analyst: ModelSpec, grades: int) -> Request:
-    room = count_reply_tokens(grades)
+    # The least token limit for a reply with so many grades, regardless of the model's limit.
+    room = min(_MAX_REPLY_TOKENS, _FINDING_TOKENS + _GRADE_TOKENS * grades)
     return Request.build_request(messages, analyst, 0, case.material.snapshot, role=ANALYST_ROLE, answer_tokens=room)
-
-
-def count_reply_tokens(grades: int) -> int:
-    """Return the least token limit of a reply with this many grades, regardless of the model's limit."""
-    return min(_MAX_REPLY_TOKENS, _FINDING_TOKENS + ceil(_GRADE_TOKENS * grades))
 
 
 def _read(case: SummaryCase, replies: Sequence[str]) -> AnalystReply:
