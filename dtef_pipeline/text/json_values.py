@@ -46,9 +46,10 @@ class Pairs(list[tuple[str, Any]]):
     def named(self, name: str) -> list[Any]:
         """Return the values of a key in any case, in this object and its direct children."""
         children = [inner for _, inner in self if isinstance(inner, Pairs)]
-        return self._find_values(name) or [value for child in children for value in child._find_values(name)]
+        return self.find_values(name) or [value for child in children for value in child.find_values(name)]
 
-    def _find_values(self, name: str) -> list[Any]:
+    def find_values(self, name: str) -> list[Any]:
+        """Return the values of a key in any case, in this object only."""
         return [value for key, value in self if key.strip().casefold() == name]
 
 

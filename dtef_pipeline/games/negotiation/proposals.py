@@ -16,11 +16,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from dtef_pipeline.games.contract import Illegal
 from dtef_pipeline.games.reading import find_action
-from dtef_pipeline.text.json_values import Pairs, decode_value_at
+from dtef_pipeline.text.json_values import FoundObject, Pairs, decode_value_at
 from dtef_pipeline.text.plain import strip_thinking
 from dtef_pipeline.text.printable import escape_terminal
 from dtef_pipeline.text.well_formed import replace_surrogates
@@ -230,12 +230,6 @@ class NegotiationTable:
     """Whether the writer has already accepted this offer."""
 
 
-class _PlacedObject(NamedTuple):
-    pairs: Pairs
-    start: int
-    end: int
-
-
 def read_message(text: str, table: NegotiationTable) -> NegotiationMessage | Illegal:
     """Return the message in a text, or why there is none. A text without a JSON object is talk; a blank one is an error."""
     reply = strip_thinking(text)
@@ -243,9 +237,9 @@ def read_message(text: str, table: NegotiationTable) -> NegotiationMessage | Ill
     if placed_object is None:
         return _read_talk(reply, text)
     around = _strip_label(reply[: placed_object.start]) + "\n" + reply[placed_object.end :].strip().removeprefix("```")
-    inside = _list_values_here(placed_object.pairs, MESSAGE_KEYS)
+    inside = placed_object.pairs.find_values(MESSAGE_KEYS)
     words = clean_words("\n".join([around, *(value for value in inside if isinstance(value, str))]))
-    proposals, accepts = _list_values_here(placed_object.pairs, PROPOSE), _list_values_here(placed_object.pairs, ACCEPT)
+    proposals, accepts = placed_object.pairs.find_values(PROPOSE), placed_object.pairs.find_values(ACCEPT)
     if not proposals and not accepts:
         if len(inside) == len(placed_object.pairs) == 1 and isinstance(inside[0], str):
             return NegotiationMessage(words)
@@ -255,10 +249,10 @@ def read_message(text: str, table: NegotiationTable) -> NegotiationMessage | Ill
     return _read_acceptance(accepts[0], words, table) if accepts else _read_offer(proposals[0], words, table)
 
 
-def _find_counting_object(text: str) -> _PlacedObject | None:
+def _find_counting_object(text: str) -> FoundObject | None:
     """Find the last object with a key that counts, else the last outermost object, or None."""
     first = max(0, len(text) - _MAX_CHARACTERS_READ)
-    best: _PlacedObject | None = None
+    best: FoundObject | None = None
     openings = [match.start() for match in _OPENING.finditer(text, first)]
     for start in islice(reversed(openings), _MAX_OPENINGS):
         span = decode_value_at(text, start)
@@ -266,15 +260,11 @@ def _find_counting_object(text: str) -> _PlacedObject | None:
             if _SPEAKS_OF_ONE.match(text, start):
                 return None
             continue
-        if _list_values_here(span.value, PROPOSE) or _list_values_here(span.value, ACCEPT):
-            return _PlacedObject(span.value, start, span.end)
+        if span.value.find_values(PROPOSE) or span.value.find_values(ACCEPT):
+            return FoundObject(start, span.end, span.value)
         if best is None or span.end >= best.end:
-            best = _PlacedObject(span.value, start, span.end)
+            best = FoundObject(start, span.end, span.value)
     return best
-
-
-def _list_values_here(pairs: Pairs, name: str) -> list[Any]:
-    return [value for key, value in pairs if key.strip().casefold() == name]
 
 
 def _read_talk(reply: str, text: str) -> NegotiationMessage | Illegal:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dtef_pipeline.qa.reading.reply_end import cut_at_end
 from dtef_pipeline.qa.transcripts.corpus import replace_unreadable
-from dtef_pipeline.text.json_values import FoundObject, Pairs, Value, decode_value_at, find_objects, format_json_value
+from dtef_pipeline.text.json_values import Pairs, Value, decode_value_at, find_objects, format_json_value
 from dtef_pipeline.text.plain import strip_thinking
 
 ANSWER_KEY, CITATIONS_KEY = "answer", "citations"
@@ -54,7 +54,7 @@ def read_cited(text: str | None) -> CitedReply:
     """
     body = replace_unreadable(cut_at_end(strip_thinking(text or "")).text.strip())
     try:
-        objects = [entry for entry in find_objects(body[-_MAX_JSON_CHARACTERS:]) if _take_last(entry, ANSWER_KEY)]
+        objects = [entry for entry in find_objects(body[-_MAX_JSON_CHARACTERS:]) if _take_last(entry.pairs, ANSWER_KEY)]
         if objects:
             return _read_reply_object(objects[-1].pairs)
         cut = parse_cut_object(body, CITATIONS_KEY)
@@ -63,19 +63,18 @@ def read_cited(text: str | None) -> CitedReply:
         return CitedReply(body)
 
 
-def _take_last(entry: FoundObject, key: str) -> list[Any]:
+def _take_last(pairs: Pairs, key: str) -> list[Any]:
     """Return the last value of a key of the object, as a list; empty if it has none."""
-    return [value for name, value in entry.pairs if name.strip().casefold() == key][-1:]
+    return pairs.find_values(key)[-1:]
 
 
 def _read_reply_object(pairs: Pairs) -> CitedReply:
-    entry = FoundObject(0, 0, pairs)
-    (answer,) = _take_last(entry, ANSWER_KEY)
-    citations = _take_last(entry, CITATIONS_KEY)
-    if isinstance(answer, Pairs) and (inner := _take_last(FoundObject(0, 0, answer), ANSWER_KEY)):
-        citations = citations or _take_last(FoundObject(0, 0, answer), CITATIONS_KEY)
-        entry, (answer,) = FoundObject(0, 0, answer), inner
-    reasons = next((values[0] for name in _KEYS_OF_REASONS if (values := _take_last(entry, name))), None)
+    (answer,) = _take_last(pairs, ANSWER_KEY)
+    citations = _take_last(pairs, CITATIONS_KEY)
+    if isinstance(answer, Pairs) and (inner := _take_last(answer, ANSWER_KEY)):
+        citations = citations or _take_last(answer, CITATIONS_KEY)
+        pairs, (answer,) = answer, inner
+    reasons = next((values[0] for name in _KEYS_OF_REASONS if (values := _take_last(pairs, name))), None)
     return CitedReply(
         "" if answer is None else replace_unreadable(format_json_value(answer).strip()),
         _read_citations(citations[0] if citations else None),
@@ -100,9 +99,9 @@ def _format_reason(name: str, value: Any) -> str:
 
 
 def _read_cut_reply(members: Pairs) -> CitedReply:
-    if _take_last(FoundObject(0, 0, members), ANSWER_KEY):
+    if _take_last(members, ANSWER_KEY):
         return replace(_read_reply_object(members), flags=(CUT_JSON,))
-    citations = _take_last(FoundObject(0, 0, members), CITATIONS_KEY)
+    citations = _take_last(members, CITATIONS_KEY)
     return CitedReply("", _read_citations(citations[0] if citations else None), JSON_REPLY, (CUT_JSON,), _NO_ANSWER)
 
 
