@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from dtef_pipeline.asking.calls import FROM_RESPONSE, OF_FAILURES, USAGE
 from dtef_pipeline.asking.episodes import EpisodeResult
-from dtef_pipeline.asking.request import Failure, Request, Response
+from dtef_pipeline.asking.request import Response
 from dtef_pipeline.games.contract import (
     RED_FLAG_RATE,
     RED_FLAG_WEIGHTED,
@@ -169,7 +169,15 @@ def iterate_turn_rows(
     if play.failure is not None and (request := episode.next(play.responses)) is not None:
         seat, turn = episode.seat or 0, episode.turn
         place = _locate_turn(match, seats[seat], seat, turn, texts[turn, seat])
-        yield {**episode_columns, **place, **_describe_failed_request(request, play.failure)}
+        yield {
+            **episode_columns,
+            **place,
+            "prompt_id": request.prompt_id,
+            "request_key": request.key,
+            "call_status": play.failure.status,
+            "error": play.failure.message,
+            **{name: getattr(play.failure, name) for name in OF_FAILURES},
+        }
 
 
 def build_turn_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
@@ -221,16 +229,6 @@ def _locate_turn(match: Match, player: Player, seat: int, turn: int, attempt: in
         "model_variant": player.variant,
         "temperature": player.model.temperature,
         "draw": match.draw,
-    }
-
-
-def _describe_failed_request(request: Request, failure: Failure) -> dict[str, Any]:
-    return {
-        "prompt_id": request.prompt_id,
-        "request_key": request.key,
-        "call_status": failure.status,
-        "error": failure.message,
-        **{name: getattr(failure, name) for name in OF_FAILURES},
     }
 
 

@@ -219,7 +219,10 @@ def _add_composite(frame: pd.DataFrame) -> pd.DataFrame:
     keys = [*_PLAYER_COLUMNS, "opponent", *FORM_RATES]
     parts = parts.assign(
         weighted=upward * parts["weight"],
-        part=[_format_weighed_metric(*part) for part in zip(parts["metric"], parts["direction"], parts["weight"], strict=True)],
+        part=[  # `3 x completion_rate`, `1 x (1 - forfeit_rate)`
+            f"{weight:g} x {metric if direction == 'higher' else f'(1 - {metric})'}"
+            for metric, direction, weight in zip(parts["metric"], parts["direction"], parts["weight"], strict=True)
+        ],
         missing=parts["metric"].where(missing & ~is_worst),
         worst=parts["metric"].where(is_worst),
     )
@@ -242,11 +245,6 @@ def _add_composite(frame: pd.DataFrame) -> pd.DataFrame:
     note = np.where(rows["worst"] != "", f"{FORFEITED_ALL}, so these count as the worst: " + rows["worst"] + "; ", "")
     rows["reason"] = note + np.where(is_missing, none, no_interval) + rows["parts"]
     return pd.concat([frame, rows.assign(low=np.nan, high=np.nan, interval_kind=None)], ignore_index=True)
-
-
-def _format_weighed_metric(metric: str, direction: str, weight: float) -> str:
-    """Return `3 x completion_rate`, `1 x (1 - forfeit_rate)`."""
-    return f"{weight:g} x {metric if direction == 'higher' else f'(1 - {metric})'}"
 
 
 def format_player_names(personas: Sequence[str], models: Sequence[str]) -> list[str]:

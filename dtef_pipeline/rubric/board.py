@@ -98,15 +98,10 @@ def board(
     replaced = _describe_replaced_scores(scores, runs, tags, view) if over_blueprints and few.any() else {}
     notes = []
     for key, n in zip(rows.keys.itertuples(index=False, name=None), means["n_scored"].tolist(), strict=True):
-        why_no_rank = (_explain_rubric_unranked(n, over_blueprints, least), replaced.get(key, "")) if n < least else ()
+        count = f"a score in {format_count(n, 'blueprint')}, at least {least} are needed" if over_blueprints else "no score"
+        why_no_rank = (f"not ranked: {count}", replaced.get(key, "")) if n < least else ()
         notes.append("; ".join(filter(None, (explain_missing(n, noun) if has_parts else "", *why_no_rank))))
     return _sort_best_first(means.assign(note=notes), names)
-
-
-def _explain_rubric_unranked(n: int, over_blueprints: bool, least: int) -> str:
-    if over_blueprints:
-        return f"not ranked: a score in {format_count(n, 'blueprint')}, at least {least} are needed"
-    return "not ranked: no score"
 
 
 def _describe_replaced_scores(

@@ -153,16 +153,13 @@ def _judge_cells(cells: pd.DataFrame, snapshots: Sequence[str], times: Mapping[s
     values = np.ascontiguousarray(grid.reindex(columns=list(snapshots)), dtype=np.float64)
     run_scores = select_answered(pd.DataFrame(values, columns=list(snapshots)))
     if missing := [label for label in snapshots if label not in run_scores.columns]:
-        return _make_not_compared(len(run_scores.columns), missing)
+        labels = list_first_names(missing, _MAX_RUNS_LISTED)
+        reason = f"not compared: no score for half of the prompts in {labels}; the rule needs all runs"
+        return DriftVerdict(len(run_scores.columns), 0, None, None, None, None, None, False, reason)
     shared = run_scores.dropna()
     mean = np.average(shared, axis=0, weights=weights[shared.index], keepdims=True) if len(shared) else shared
     means = pd.DataFrame(mean, columns=run_scores.columns, dtype=np.float64)
     return replace(apply_drift_rule(means, times, temperature=0.0), n_items=len(shared))
-
-
-def _make_not_compared(n_snapshots: int, missing: Sequence[str]) -> DriftVerdict:
-    reason = f"not compared: no score for half of the prompts in {list_first_names(missing, _MAX_RUNS_LISTED)}; the rule needs all runs"
-    return DriftVerdict(n_snapshots, 0, None, None, None, None, None, False, reason)
 
 
 def describe_judge_condition(row: Row) -> str:

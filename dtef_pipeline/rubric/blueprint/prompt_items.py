@@ -149,7 +149,8 @@ class PointReader:
             raise Omission("text-and-function", f"both a text and a function: {shorten_value(value)}; write two criteria")
         if call_key is None and not value.get("fn") and text is None:
             return _read_cited(value, blank)
-        criterion = _add_weight(value, blank)
+        weight, citation = read_weight(value, _WEIGHT_KEYS), format_citation(value.get("citation"))
+        criterion = replace(blank, weight=weight, citation=citation)
         if call_key is not None:
             self.log.check_unknown_keys(value, (call_key, *_AFTER_A_FUNCTION), spot.place)
             return self._read_function(call_key[1:], value[call_key], criterion, spot, value)
@@ -220,10 +221,6 @@ def _read_cited(value: dict[str, Any], blank: Criterion) -> Criterion:
         text = f"a mapping without text or function: {shorten_value(value)}; if it is a text, put quotes around it"
         raise Omission("bad-point", text)
     return replace(blank, text=key, citation=citation)
-
-
-def _add_weight(value: dict[str, Any], blank: Criterion) -> Criterion:
-    return replace(blank, weight=read_weight(value, _WEIGHT_KEYS), citation=format_citation(value.get("citation")))
 
 
 def read_weight(value: Mapping[str, Any], keys: Collection[str]) -> float:
