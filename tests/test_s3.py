@@ -17,6 +17,7 @@ import pytest
 
 from dtef_pipeline.errors import WarehouseError
 from dtef_pipeline.survey.identity import SPACE
+from resources.site_writer import find_site_folder, write_pages
 from resources.warehouse import Warehouse
 from tests.assets.conftest import write_survey
 from tests.conftest import ROOT
@@ -113,6 +114,15 @@ class TestWarehouse:
         assert house.read_or_empty("scores", round="S1").num_rows == 0
         assert house.read("scores")["round"].to_pylist() == ["S2"]
 
+    def test_pages_are_replaced_and_earlier_ones_removed(self, house: Warehouse) -> None:
+        folder = find_site_folder(house)
+        for pages in ([("index.html", "first"), ("drift.html", "old")], [("index.html", "second")]):
+            house.fs.create_dir(folder)
+            removed = write_pages(house.fs, folder, pages, house.put).removed
+        assert removed == ["drift.html"]
+        with house.fs.open_input_stream(f"{folder}/index.html") as stream:
+            assert stream.read() == b"second"
+
 
 def rows(number: int, count: int) -> pa.Table:
     return scores_table([{"model": f"v{number}"}] * count)
@@ -201,11 +211,12 @@ def made(store: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     monkeypatch.delenv("DTEF_MODELS", raising=False)
     monkeypatch.setattr("dtef_pipeline.site.build.static_files", lambda: ())  # the chart library alone takes seconds
     monkeypatch.chdir(tmp_path)
-    ok("add", write_survey(tmp_path / "surveys.csv"))
-    ok("run", "--round", "T1", "--round", "T2", "--model", "baseline/uniform")
+    ok("add", write_survey(tmp_path / "surveys.csv", questions=1))
+    ok("run", "--round", "T1", "--round", "T2", "--segment", "country:kenya", "--model", "baseline/uniform")
     return tmp_path
 
 
+@pytest.mark.thorough
 def test_all_stages_roll_ups_and_readers_work(made: Path, store: Server) -> None:
     stages = ["survey_responses", "blueprints", "predictions", "scores", "segment_results", "drift_checks"]
     house = Warehouse(store.url("surveys/command/warehouse"))
@@ -221,6 +232,6 @@ def test_all_stages_roll_ups_and_readers_work(made: Path, store: Server) -> None
     of_another = [path for _, path, _ in store.requests if "/round=T2/" in path]
     assert [path for path in of_another if "/survey_responses/" not in path] == []
     counted = ok("sql", "SELECT round, count(*) AS n FROM scores GROUP BY 1 ORDER BY 1", "--csv")
-    assert counted.split() == ["round,n", "T1,18", "T2,18"]
+    assert counted.split() == ["round,n", "T1,2", "T2,2"]
     ok("report")
     assert "Uniform" in (made / "report" / "survey" / "index.html").read_text(encoding="utf-8")
