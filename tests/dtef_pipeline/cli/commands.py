@@ -43,8 +43,10 @@ def ok(*arguments: object, stdin: str | None = None) -> str:
 
 
 def run_stages(*arguments: object) -> str:
-    """`dtef run` without the roll-ups: for tests of what is asked and scored, as boards and report take most of a small run."""
-    return ok("run", *arguments, "--no-roll-ups")
+    """`dtef run` without roll-ups and its board: for tests of what is asked and scored, as they take most of a small run."""
+    with pytest.MonkeyPatch.context() as patch:
+        skip_board(patch)
+        return ok("run", *arguments, "--no-roll-ups")
 
 
 def refused(*arguments: object) -> str:
@@ -90,6 +92,11 @@ def serve_as(
     path.write_text(yaml.safe_dump({"collections": collections, "models": models}), encoding="utf-8")
     patch.setenv("DTEF_MODELS", str(path))
     patch.setenv("OPENAI_API_KEY", "planted-key")
+
+
+def skip_board(patch: pytest.MonkeyPatch) -> None:
+    """A run of a survey prints no board in this process, which takes as long as its stages."""
+    patch.setattr("dtef_pipeline.cli.survey.survey_run._print_board", lambda _: None)
 
 
 def skip_site(patch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from resources.warehouse import Warehouse
 from tests.conftest import ROOT
-from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, distribution, ok, run_stages, serve_as, skip_site, use
+from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, distribution, ok, serve_as, skip_site, use
 from tests.fake_llm_server import FakeLLM
 from tests.made_once import made_once
 
@@ -63,7 +63,7 @@ def score_two_nights(base: Base, folder: Path) -> None:
             with FakeLLM(reply=lambda call, first=first: distribution(call, first)) as server:  # type: ignore[misc]
                 serve_as(server, folder, patch)
                 what = ["--model", "mine", "--context", "0", "--context", "2", "--questions", "3", "--snapshot", night]
-                printed = run_stages("--round", "S1", *CHOSEN, *what)
+                printed = ok("run", "--round", "S1", *CHOSEN, *what, "--no-roll-ups")
                 assert server.answered == 2 * 2 * 3
             assert "2 partitions, snapshot " in printed
             assert "no roll-ups: `dtef board --refresh`" in printed

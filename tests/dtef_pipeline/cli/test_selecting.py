@@ -25,6 +25,7 @@ from tests.dtef_pipeline.cli.commands import (
     refused,
     run_stages,
     serve_as,
+    skip_board,
 )
 from tests.fake_llm_server import Call, FakeLLM, Fault, always
 from tests.strict_json import strict
@@ -53,6 +54,7 @@ class TestSettings:
 class TestBudgets:
     def test_a_run_that_reaches_one_continues_with_a_larger_one(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         what = ["--round", "S1", "--segment", SEGMENTS[0], "--segment", "gender:male", "--model", "fake", "--questions", "4"]
+        skip_board(monkeypatch)
         with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
             serve_as(server, ingested, monkeypatch)
             result = dtef("run", *what, "--max-calls", "5", "--no-roll-ups")
@@ -95,6 +97,7 @@ class TestBudgets:
 
 class TestFailures:
     def test_a_model_that_never_answers_sets_the_exit_code(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        skip_board(monkeypatch)
         with FakeLLM(fault=always(Fault("status", status=401, message="no such key"))) as server:
             serve_as(server, ingested, monkeypatch)
             result = dtef("run", *ROUND, "--model", "fake", "--no-roll-ups")
@@ -139,7 +142,7 @@ def test_two_conditions_of_one_run_are_compared(ingested: Path, monkeypatch: pyt
     with FakeLLM(reply=reply) as server:
         serve_as(server, ingested, monkeypatch, **PRICES)
         conditions = ("--condition", "distribution", "--condition", "distribution+cot")
-        run = run_stages("--round", "S1", *CHOSEN, *conditions, "--model", "fake", "--questions", "2")
+        run = ok("run", "--round", "S1", *CHOSEN, *conditions, "--model", "fake", "--questions", "2", "--no-roll-ups")
         assert server.answered == 2 * 2 * 2
     for table in (run, ok("board"), ok("board", "--by", "segment")):
         assert COT in table
@@ -165,6 +168,7 @@ def test_the_summary_the_command_and_the_table_agree(ingested: Path, monkeypatch
     def fault(call: Call) -> Fault | None:
         return Fault("status", status=400, message="too long") if "hospital" in call.user else None
 
+    skip_board(monkeypatch)
     with FakeLLM(reply=lambda call: distribution(call, 40), fault=fault) as server:
         serve_as(server, ingested, monkeypatch, **PRICES)
         what = ["--questions", "4", "--context", "0", "--context", "2"]
