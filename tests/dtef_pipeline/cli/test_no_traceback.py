@@ -93,10 +93,6 @@ def reading_of(words: Sequence[str], file: Path) -> list[str]:
     return arguments if str(file) in arguments else [*arguments, str(file)]
 
 
-def list_arguments(command: click.Command) -> list[click.Parameter]:
-    return [parameter for parameter in command.params if isinstance(parameter, click.Argument)]
-
-
 def is_path(parameter: click.Parameter) -> bool:
     return isinstance(parameter.type, click.Path | click.File)
 
@@ -233,7 +229,8 @@ def test_files_given_to_a_command_that_are_broken(state: Path, no_runs: None) ->
         "JSON": b'{"a": [1, {"b": 2}]}',
     }
     suffixes = (".csv", ".json", ".parquet", ".jsonl", ".jsonl.gz", ".txt", "")
-    readers = [words for words, command in COMMANDS.items() if any(map(is_path, list_arguments(command)))]
+    paths = {words: filter(is_path, command.params) for words, command in COMMANDS.items()}
+    readers = [words for words, found in paths.items() if any(isinstance(path, click.Argument) for path in found)]
     found = []
     for number, (about, content) in enumerate(contents.items()):
         suffix = suffixes[number % len(suffixes)]
