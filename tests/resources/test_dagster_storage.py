@@ -45,10 +45,12 @@ def made(run_id: str, key: str, value: int = 0) -> EventLogEntry:
     return EventLogEntry(None, 20, "", run_id, 1_700_000_000.0 + value, job_name="job", dagster_event=event)
 
 
-def instance(home: Path, monkeypatch: pytest.MonkeyPatch, storage: dict[str, Any] | None) -> dg.DagsterInstance:
+def instance(
+    home: Path, monkeypatch: pytest.MonkeyPatch, storage: dict[str, Any] | None, **further: dict[str, Any]
+) -> dg.DagsterInstance:
     home.mkdir(exist_ok=True)
     monkeypatch.setenv("DAGSTER_HOME", str(home))
-    config = {"telemetry": {"enabled": False}, **({"storage": {"custom": storage}} if storage else {})}
+    config = {"telemetry": {"enabled": False}, **({"storage": {"custom": storage}} if storage else {}), **further}
     (home / "dagster.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     return dg.DagsterInstance.get()
 
@@ -240,3 +242,25 @@ def test_a_server_that_was_restarted_is_no_error(url: str, postgres: Postgres) -
     assert storage.run_storage.get_runs() == []
     for part in (storage.event_log_storage, storage.run_storage, storage.schedule_storage):
         part._engine.dispose()
+
+
+def test_a_pool_that_another_run_has_just_created_is_no_error(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs that begin at the same time both find no pool, and both create it. A new default limit finds it there, too."""
+    for limit in (2, 1):
+        with instance(tmp_path / "home", monkeypatch, ours(url), concurrency={"pools": {"default_limit": limit}}) as opened:
+            for _ in range(2):
+                assert opened.event_log_storage.initialize_concurrency_limit_to_default("openai")
+            (pool,) = opened.event_log_storage.get_pool_limits()
+            assert (pool.name, pool.limit, pool.from_default) == ("openai", limit, True)
+            assert opened.event_log_storage.get_concurrency_info("openai").slot_count == limit
+
+
+def test_a_limit_that_somebody_set_is_kept(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with instance(tmp_path / "home", monkeypatch, ours(url), concurrency={"pools": {"default_limit": 2}}) as opened:
+        opened.event_log_storage.set_concurrency_slots("openai", 5)
+        opened.event_log_storage.initialize_concurrency_limit_to_default("openai")
+        (pool,) = opened.event_log_storage.get_pool_limits()
+        assert (pool.limit, pool.from_default) == (5, False)
+        assert opened.event_log_storage.get_concurrency_info("openai").slot_count == 5
