@@ -178,26 +178,26 @@ QA_ITEMS_STAGE = Stage(
 def make_prompts(inputs: Inputs, settings: QaSettings) -> Tables:
     """Make the prompts of a part under the settings, and again those of its other conditions, without requests to a server for them."""
     condition = resolve_part_condition(inputs, settings)
-    warehouse, earlier = inputs.outside.warehouse, inputs.earlier("qa_prompts")
+    warehouse, items = inputs.outside.warehouse, inputs.read("qa_items")
+    earlier = {name: inputs.earlier(name) for name in PromptTables._fields}
     vectors, look_ups = VectorCache(warehouse, inputs.key), LookUpCache(warehouse, inputs.key)
-    tables = inputs.read("qa_items"), inputs.rows("qa_examples"), inputs.rows("qa_documents")
-    make = partial(build_part_prompts, *tables, embed=vectors)
+    make = partial(build_part_prompts, items, inputs.rows("qa_examples"), inputs.rows("qa_documents"), embed=vectors)
     ask = look_ups.list_expected if inputs.is_dry else look_ups.fetch_missing
     new = make(settings.ask_settings, look_up=partial(ask, inputs.outside.settings))
     groups: dict[str, PromptTables] = {}
-    for name in pc.unique(earlier["condition"]).to_pylist():
+    others = [name for name in pc.unique(earlier["qa_prompts"]["condition"]).to_pylist() if name != condition]
+    for name in others:
         # A condition that is no longer possible, such as one with too many examples, keeps its valid rows.
         with suppress(ConfigError):
-            if name != condition:
-                groups[name] = make(AskSettings.parse_spelling(name), look_up=look_ups.find_cached)
+            groups[name] = make(AskSettings.parse_spelling(name), look_up=look_ups.find_cached)
     groups[condition] = new
     if not inputs.is_dry:
         vectors.keep()
     return {
         name: merge_with_other_conditions(
-            inputs.earlier(name), pa.concat_tables([getattr(group, name) for group in groups.values()]), groups, tables[0]
+            rows, pa.concat_tables([getattr(group, name) for group in groups.values()]), groups, items
         )
-        for name in PromptTables._fields
+        for name, rows in earlier.items()
     }
 
 
