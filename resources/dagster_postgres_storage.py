@@ -17,8 +17,10 @@ from dagster._core.storage.event_log.schema import ConcurrencyLimitsTable
 # Constructor argument of classes named in `dagster.yaml`. Replaced by: the same name in `dagster`.
 from dagster._serdes import ConfigurableClassData
 
-# `_engine` of each part opens the connections. Replaced by: a setting of Dagster that keeps connections.
+# `_allocate_concurrency_slots` adjusts a pool's slots. Replaced by: the same release.
 from dagster_postgres.event_log import PostgresEventLogStorage
+
+# `_engine` of each part opens the connections. Replaced by: a setting of Dagster that keeps connections.
 from dagster_postgres.storage import DagsterPostgresStorage
 from dagster_postgres.utils import create_pg_engine, get_token_provider_from_config, pg_url_from_config
 from sqlalchemy.dialects.postgresql import insert
@@ -55,9 +57,8 @@ class PostgresStorage(DagsterPostgresStorage):
         postgres_url = re.sub(r"^postgres(ql)?://", "postgresql+psycopg2://", postgres_url)
         super().__init__(postgres_url=postgres_url, inst_data=inst_data, **options)
         token_provider = options.get("token_provider")
-        self._event_log_storage = EventLog(
-            postgres_url, options.get("should_autocreate_tables", True), token_provider=token_provider
-        )
+        # The tables were created above, if they were missing.
+        self._event_log_storage = EventLog(postgres_url, should_autocreate_tables=False, token_provider=token_provider)
         for storage in (self._event_log_storage, self._run_storage, self._schedule_storage):
             storage._engine = create_pg_engine(
                 postgres_url,
