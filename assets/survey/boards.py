@@ -88,6 +88,7 @@ def _load_run_evidence(store: Store, connection: duckdb.DuckDBPyConnection, opti
 
 
 def build_published_table(frames: Sequence[pd.DataFrame], table: str) -> pa.Table:
+    """Return the frames' rows as one table, with the columns of the table of this name; one that all families share has their columns, too."""
     schema = TABLES[table].schema
     rows = pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
     if schema is not None and "family" in schema.names:  # for tables that also have columns of other families
