@@ -8,12 +8,14 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from itertools import cycle
 from pathlib import Path
 
 import pytest
 import yaml
 
+from assets.plugin_assets import load_definitions
 from dtef_pipeline.asking.request import Request
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.prices import Bill
@@ -46,6 +48,8 @@ def documented_world(folder: Path) -> Iterator[None]:
     ):
         use(folder / ".dtef", patch)
         skip_site(patch)
+        # With the checks that other tests of commands skip.
+        patch.setattr("assets.launch._load_definitions", cache(load_definitions))
         patch.setattr("dtef_pipeline.site.build.static_files", lambda: ())  # the chart library alone takes seconds
         patch.setattr(LocalTransport, "ask", ask_local)
         patch.setattr(LocalTransport, "problem", lambda transport, spec: None)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from assets.engine.roll_up_names import FAMILY_ROLL_UPS
 from tests.dtef_pipeline.cli.commands import distribution, dtef, ok, query, run_stages, serve_as
 from tests.fake_llm_server import FakeLLM
 from tests.strict_json import strict
@@ -47,7 +48,8 @@ def test_of_a_sample_no_other_question_is_made_again(ingested: Path) -> None:
     before = file.read_bytes()
     truncate(file)
     (command,) = named(dtef("sql", "SELECT * FROM predictions").stderr).values()
-    assert dtef(*command, "--no-roll-ups").exit_code == 0
+    assert command[0] == "run"
+    run_stages(*command[1:])
     assert file.read_bytes() == before
 
 
@@ -76,8 +78,8 @@ def test_a_reader_goes_on_without_a_broken_file_names_it_and_ends_with_1(damaged
         assert "1 file in" in result.stdout
 
 
-@pytest.mark.usefixtures("without_site")
-def test_roll_ups_go_on_without_a_broken_file_and_mend_their_own(damaged: Path) -> None:
+def test_roll_ups_go_on_without_a_broken_file_and_mend_their_own(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FAMILY_ROLL_UPS, "survey", ["leaderboard", "segment_gaps", "survey_costs"])
     file = damaged / "scores" / NIGHT / "part-0.parquet"
     file.write_bytes(b"")
     for table in ("segment_gaps", "costs/family=survey", "leaderboard"):
