@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from assets.engine.roll_up_names import FAMILY_ROLL_UPS
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.cli.family_run import RunContextOfCommand, list_failed_calls
 from dtef_pipeline.cli.rubric.rubric_run import RUBRIC_RUN, describe_removed_summaries, run_warnings
@@ -76,7 +77,7 @@ def blueprints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tupl
         yield folder, server
 
 
-def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tuple[Path, FakeLLM]) -> None:
+def test_a_folder_of_blueprints_is_asked_and_judged_within_budgets(blueprints: tuple[Path, FakeLLM]) -> None:
     folder, server = blueprints
     added = dtef("rubric", "add", folder / "files")
     assert added.exit_code == 1
@@ -84,57 +85,43 @@ def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tupl
     assert "broken.yml:10: prompt 1 should[0]: weight-out-of-range: the weight is 99" in added.stderr
     assert "1 file with errors was not added" in added.stderr
 
-    ran = ok("rubric", "run", "--blueprint", "greetings", "--max-cost-usd", "judge=5")
-    assert "1 blueprint, snapshot base" in ran
-    assert "as candidate: 4 calls" in ran
-    assert "as judge: 4 calls" in ran, "two models said two things, and two judges saw each once for both temperatures"
-    asked = server.answered
-    assert "sent as" not in ok("rubric", "run", "--blueprint", "greetings", "--no-roll-ups")
-    assert server.answered == asked
+    # A budget of a role stops that role alone; a model string stands for the model of the models file.
+    spec = yaml.safe_load((folder / "models.yaml").read_text(encoding="utf-8"))
+    spec["models"]["mine"] = {"model": "openai/judge", **spec["models"].pop("openai/judge")}
+    (folder / "models.yaml").write_text(yaml.safe_dump({**spec, "collections": {"judges": ["mine"]}}), encoding="utf-8")
+    run = ("rubric", "run", "--blueprint", "greetings", "--no-roll-ups")
+    stopped = dtef(*run, "--max-calls", "judge=1", "--max-calls", "openai/judge=9")
+    assert "1 blueprint, snapshot base" in stopped.stdout
+    assert "as candidate: 4 calls" in stopped.stdout
+    assert "as judge: 1 call," in stopped.stdout
+    house = Warehouse(folder / "warehouse")
+    judgements, points = (
+        house.read(name, blueprint="greetings", snapshot="base") for name in ("rubric_judgements", "rubric_points")
+    )
+    assert set(judgements["reason"].to_pylist()) == {None, "budget"}
+    assert {row["reason"] for row in points.to_pylist() if row["score"] is None} <= {"budget"}
+
+    # Two models said two things, and two judges see each once for both temperatures.
+    continued = ok(*run)
+    assert "as judge: 3 calls" in continued
+    assert "as candidate" not in continued
     with open_dagster_instance() as instance:
         tagged = [run.tags["dtef/snapshot"] for run in instance.get_runs() if "dtef/snapshot" in run.tags]
     assert tagged == ["base"] * 3, "as runs of nights are: the file read once, then asked in both commands"
-
-    (first, second) = json.loads(ok("rubric", "board", "--by", "blueprint", "--json"))
-    assert (first["model"], second["model"]) == ("openai/cand-a", "openai/cand-b")
-    assert first["score"] == pytest.approx((1 + 0.75 + 1) / 3)
-    assert second["score"] == pytest.approx((0 + 0.75 + 0) / 3)
-    shown = ok("rubric", "board")
-    assert "not ranked: a score in 1 blueprint, at least 10 are needed" in shown
-
-    # Other judges judge what is stored, and no candidate is asked.
-    before = sum(call.body["model"].startswith("cand") for call in server.calls)
-    judged = ok(
-        "rubric", "run", "--from", "judge", "--blueprint", "greetings", "--judge", "holistic=openai/judge", "--no-roll-ups"
-    )
-    assert "as judge: 2 calls" in judged
-    assert sum(call.body["model"].startswith("cand") for call in server.calls) == before
 
     # Broken parts are left out where that is asked for, and that is said.
     kept = dtef("rubric", "add", folder / "files" / "more" / "broken.yml", "--root", folder / "files", "--skip-broken")
     assert kept.exit_code == 0
     assert "more__broken: left out because of errors: prompt 1 should[0] (weight-out-of-range)" in kept.stderr
 
-    # Of what was chosen, that is judged which has responses; the rest is named.
-    partly = dtef("rubric", "run", "--from", "judge", "--no-roll-ups")
-    assert partly.exit_code == 0
-    assert partly.stdout.splitlines()[-1].startswith("1 blueprint, snapshot base, ")
-    assert "snapshot base has no responses of them: more__broken" in partly.stderr
-
-    # A budget of a role stops that role alone; a model string stands for the model of the models file.
-    spec = yaml.safe_load((folder / "models.yaml").read_text(encoding="utf-8"))
-    spec["models"]["mine"] = {"model": "openai/judge", **spec["models"].pop("openai/judge")}
-    (folder / "models.yaml").write_text(yaml.safe_dump({**spec, "collections": {"judges": ["mine"]}}), encoding="utf-8")
-    budgets = ("--max-calls", "judge=1", "--max-calls", "openai/judge=9")
-    stopped = dtef("rubric", "run", "--blueprint", "greetings", "--snapshot", "cheap", *budgets, "--no-roll-ups")
-    assert "as candidate: 4 calls" in stopped.stdout
-    assert "as judge: 1 call," in stopped.stdout
-    house = Warehouse(folder / "warehouse")
-    judgements, points = (
-        house.read(name, blueprint="greetings", snapshot="cheap") for name in ("rubric_judgements", "rubric_points")
-    )
-    assert set(judgements["reason"].to_pylist()) == {None, "budget"}
-    assert {row["reason"] for row in points.to_pylist() if row["score"] is None} <= {"budget"}
+    # Other judges judge what is stored, and no candidate is asked. Of what was chosen, the rest is named.
+    before = sum(call.body["model"].startswith("cand") for call in server.calls)
+    judged = dtef("rubric", "run", "--from", "judge", "--judge", "holistic=openai/judge", "--no-roll-ups")
+    assert judged.exit_code == 0
+    assert "as judge: 2 calls" in judged.stdout
+    assert judged.stdout.splitlines()[-1].startswith("1 blueprint, snapshot base, ")
+    assert "snapshot base has no responses of them: more__broken" in judged.stderr
+    assert sum(call.body["model"].startswith("cand") for call in server.calls) == before
 
 
 def test_no_calls_are_made_where_nobody_can_judge(blueprints: tuple[Path, FakeLLM]) -> None:
@@ -260,7 +247,7 @@ def test_a_file_that_breaks_stays_as_it_was_added_and_that_is_stated(blueprints:
 
 
 def test_a_removed_blueprint_leaves_tables_and_boards_and_comes_back_for_nothing(
-    blueprints: tuple[Path, FakeLLM],
+    blueprints: tuple[Path, FakeLLM], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A deleted file stayed a partition, was planned, and stood on boards."""
     folder, server = blueprints
@@ -277,9 +264,12 @@ def test_a_removed_blueprint_leaves_tables_and_boards_and_comes_back_for_nothing
     assert "boards and pages change with the next `dtef rubric board --refresh`" in removed
     for table in ("rubric_blueprints", "rubric_prompts", "rubric_responses", "rubric_judgements", "rubric_scores"):
         assert Warehouse(folder / "warehouse").values(table, "blueprint") == ["greetings"]
-    ok("rubric", "board", "--refresh")
-    shown = ok("rubric", "board", "--by", "blueprint", "--json")
-    assert {row["blueprint"] for row in json.loads(shown)} == {"greetings"}
+    monkeypatch.setitem(FAMILY_ROLL_UPS, "rubric", ["rubric_board"])
+    assert "not ranked: a score in 1 blueprint, at least 10 are needed" in ok("rubric", "board", "--refresh")
+    shown = json.loads(ok("rubric", "board", "--by", "blueprint", "--json"))
+    scores = {(row["blueprint"], row["model"]): row["score"] for row in shown}
+    expected = {("greetings", "openai/cand-a"): (1 + 0.75 + 1) / 3, ("greetings", "openai/cand-b"): (0 + 0.75 + 0) / 3}
+    assert scores == pytest.approx(expected)
     assert "'more__broken' matches none; known: greetings" in refused("rubric", "remove", "more__broken")
 
     # What was paid for is found again, also under another name.
