@@ -23,6 +23,19 @@ def keep_scores(state: Path, rows: list[dict[str, Any]]) -> None:
     write_parts(Warehouse(state / "warehouse"), "scores", scores_table(rows))
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve nights, of which the last six score .2 less, and another model that stays."""
+    folder = tmp_path_factory.mktemp("nights")
+    keep_scores(folder, [*nights([0.8] * 6 + [0.6] * 6), *nights([0.7] * 12, model="steady")])
+    return folder / "warehouse"
+
+
+@pytest.fixture
+def drifted(house: Warehouse, state: Path) -> Path:
+    return state
+
+
 class TestSegmentsAndRounds:
     def test_two_nights_that_were_answered_differently_are_to_be_watched_with_both_named(self, reading: Path) -> None:
         text = ok("drift", "--by", "segment")
@@ -60,13 +73,6 @@ class TestModels:
 
 
 class TestExitCodes:
-    @pytest.fixture
-    def drifted(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        """Twelve nights, of which the last six score .2 less, and another model that stays."""
-        use(state, monkeypatch)
-        keep_scores(state, [*nights([0.8] * 6 + [0.6] * 6), *nights([0.7] * 12, model="steady")])
-        return state
-
     @pytest.mark.parametrize("by", ["model", "segment"])
     def test_a_drift_is_exit_code_3_where_one_asks_for_it(self, drifted: Path, by: str) -> None:
         assert dtef("drift", "--by", by).exit_code == 0
@@ -139,8 +145,7 @@ class TestExitCodes:
         shown = "“How often, if at all, do you use an assistant that answers …”"
         assert re.search(rf"S1/q\d {shown} -0\.2000", ok("drift", "--by", by))
 
-    @pytest.mark.parametrize("by", ["model", "segment"])
-    @pytest.mark.parametrize("given", [["--since", "2099-01-01"], ["--round", "S9"]])
+    @pytest.mark.parametrize(("by", "given"), [("model", ["--since", "2099-01-01"]), ("segment", ["--round", "S9"])])
     def test_where_there_is_no_series_fail_on_has_the_same_code(self, drifted: Path, by: str, given: list[str]) -> None:
         """It was 2, as of an option that is spelled wrong."""
         result = dtef("drift", "--by", by, *given, "--fail-on", "drift")

@@ -7,14 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import (
-    CHOSEN,
-    SEGMENTS,
-    dtef,
-    query,
-    refused,
-    serve_as,
-)
+from tests.dtef_pipeline.cli.commands import CHOSEN, SEGMENTS, dtef, query, refused, serve_as, skip_board
 from tests.fake_llm_server import FakeLLM
 from tests.made.shared_cases import cases_beside
 
@@ -103,6 +96,7 @@ class TestRun:
         what = ["--round", "S1", *CHOSEN, "--model", "fake", "--questions", "2", "--no-roll-ups"]
         with FakeLLM(reply=lambda call: "I cannot say.") as server:
             serve_as(server, state, monkeypatch)
+            skip_board(monkeypatch)
             result = dtef("run", *what, "--snapshot", "2020-01-31")
         assert result.exit_code == 0
         unread, earlier = (line for line in result.stderr.splitlines() if line.startswith("warning: "))

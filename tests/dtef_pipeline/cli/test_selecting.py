@@ -114,11 +114,6 @@ def server(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         yield running
 
 
-def calls(*options: str) -> int:
-    rows: list[dict[str, Any]] = strict(ok("run", "--estimate", "--round", "S1", "--model", "fake", *options, "--json"))
-    return sum(row["calls"] for row in rows)
-
-
 def test_both_draws_and_named_segments_choose_together(server: FakeLLM) -> None:
     run_stages("--round", "S1", *CHOSEN, "--model", "fake", "--questions", "8", "--sample-segments", "9")
     drawn = "draw_order < 8 AND segment_order < 9 AND segment IN ('country:brazil', 'country:germany')"
@@ -144,7 +139,7 @@ def test_two_conditions_of_one_run_are_compared(ingested: Path, monkeypatch: pyt
         conditions = ("--condition", "distribution", "--condition", "distribution+cot")
         run = ok("run", "--round", "S1", *CHOSEN, *conditions, "--model", "fake", "--questions", "2", "--no-roll-ups")
         assert server.answered == 2 * 2 * 2
-    for table in (run, ok("board"), ok("board", "--by", "segment")):
+    for table in (run, ok("board", "--by", "segment")):
         assert COT in table
     (row,) = strict(ok("board", "--by", "conditions", "--json"))
     assert (row["model"], row["condition"], row["first_condition"], row["n_pairs"]) == ("fake", COT, PLAIN, 4)
