@@ -108,6 +108,11 @@ def skip_site(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("assets.engine.site_report.write_site", lambda *_: SiteWriteResult({}, []))
 
 
+def skip_charts(patch: pytest.MonkeyPatch) -> None:
+    """Sites of this process have no chart library, which alone takes seconds."""
+    patch.setattr("dtef_pipeline.site.build.static_files", lambda: ())
+
+
 def skip_checks(patch: pytest.MonkeyPatch) -> None:
     """Runs of this process do without Dagster's checks, a quarter of their time: tests of assets run them."""
     patch.setattr("assets.launch._load_definitions", load_without_checks)

@@ -23,7 +23,7 @@ from resources.gateway.transport import Reply
 from resources.settings import Settings
 from resources.votes.vote_store import VoteStore
 from tests.conftest import ROOT
-from tests.dtef_pipeline.cli.commands import distribution, skip_site, use
+from tests.dtef_pipeline.cli.commands import distribution, skip_charts, skip_site, use
 from tests.fake_llm_server import Call, FakeLLM
 from tests.json_server import answers, serving
 from tests.made.qa_replies import qa_role_of
@@ -50,7 +50,7 @@ def documented_world(folder: Path) -> Iterator[None]:
         skip_site(patch)
         # With the checks that other tests of commands skip.
         patch.setattr("assets.launch._load_definitions", cache(load_definitions))
-        patch.setattr("dtef_pipeline.site.build.static_files", lambda: ())  # the chart library alone takes seconds
+        skip_charts(patch)
         patch.setattr(LocalTransport, "ask", ask_local)
         patch.setattr(LocalTransport, "problem", lambda transport, spec: None)
         patch.setenv("DTEF_API_TOKENS", str(folder / "tokens.yaml"))

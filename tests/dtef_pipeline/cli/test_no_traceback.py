@@ -23,7 +23,7 @@ from dtef_pipeline.qa.prompt_rows import AskSettings, build_plain_prompts
 from dtef_pipeline.qa.tables import QA_SCORES
 from resources.notes import ITEM_NOTES, QaSource
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import SAMPLE
+from tests.dtef_pipeline.cli.commands import SAMPLE, skip_charts
 from tests.dtef_pipeline.cli.test_help import all_commands
 from tests.made.qa_items import ROWERS, responses_to, rows_of_items
 from tests.made.qa_scores import score_row
@@ -95,6 +95,11 @@ def reading_of(words: Sequence[str], file: Path) -> list[str]:
 
 def is_path(parameter: click.Parameter) -> bool:
     return isinstance(parameter.type, click.Path | click.File)
+
+
+@pytest.fixture(autouse=True)
+def no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
+    skip_charts(monkeypatch)
 
 
 @pytest.fixture

@@ -21,13 +21,14 @@ from click.testing import Result
 from assets.definitions import defs
 from assets.stage.resources import Store
 from dtef_pipeline.asking.request import ROLES
+from dtef_pipeline.cli.stage_runs import make_roll_ups, open_dagster_instance
 from dtef_pipeline.drift.verdict_tables import DRIFT
 from dtef_pipeline.families import SHARED_TABLES
 from dtef_pipeline.qa.tables import QA_ROLLED_UP
 from resources.responses.store import ResponseStore
 from resources.site_writer import write_site
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused, skip_charts, use
 from tests.made.qa_scores import keep_in, night, score_row
 from tests.made.responses import response
 from tests.strict_json import strict
@@ -300,7 +301,7 @@ def test_no_board_is_left_of_removed_parts(made: tuple[Path, Any], tmp_path: Pat
     usual = {"text": "What?", "type": "number", "reference": "1", "scorers": [], "options": [], "quotes": [], "flags": []}
     rows = [{"suite": suite, "part": part, "item_id": item, **usual} for suite, part, item in sorted(items)]
     keep_in(tmp_path / "warehouse", {"qa_items": rows})
-    monkeypatch.setattr("dtef_pipeline.site.build.static_files", lambda: ())  # the chart library alone takes seconds
+    skip_charts(monkeypatch)
     write_site(house)
     site = tmp_path / "warehouse" / "report"
     assert (site / "qa" / "index.html").is_file()
@@ -315,6 +316,10 @@ def test_no_board_is_left_of_removed_parts(made: tuple[Path, Any], tmp_path: Pat
     assert left == {("drift", "rubric")}, "those of other families stay"
     assert "they are made by `dtef qa run`" in refused("qa", "board", "--refresh")
     assert "no qa_scores in" in refused("drift", "--family", "qa")
+    with open_dagster_instance() as instance:
+        failures = make_roll_ups(instance, "qa", ["qa_board", "qa_validity"], {}).failures
+    assert len(failures) == 2
+    assert all("yet: materialize the stages of a part first" in one for one in failures)
 
 
 FOUND = {

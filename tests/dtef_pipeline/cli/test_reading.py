@@ -8,7 +8,7 @@ from zipfile import ZipFile
 import pytest
 import yaml
 
-from tests.dtef_pipeline.cli.commands import ok, query, refused
+from tests.dtef_pipeline.cli.commands import ok, query, refused, skip_charts
 
 
 class TestOthers:
@@ -55,7 +55,7 @@ class TestOthers:
     def test_the_report_is_a_folder_or_a_zip_of_pages_and_leaves_other_files_alone(
         self, reading: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("dtef_pipeline.site.build.static_files", lambda: ())  # the chart library alone takes seconds
+        skip_charts(monkeypatch)
         folder, archive = tmp_path / "site", tmp_path / "site.zip"
         assert str(folder / "index.html") in ok("report", "--out", folder)
         page = (folder / "index.html").read_text(encoding="utf-8")
