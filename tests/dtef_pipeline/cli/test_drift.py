@@ -12,7 +12,7 @@ import pytest
 
 from dtef_pipeline.survey.tables import SURVEY_RESPONSES
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import dtef, ok, query, refused, use
+from tests.dtef_pipeline.cli.commands import dtef, ok, query, refused
 from tests.made.qa_scores import write_parts
 from tests.made.scores import scores_table
 from tests.made.snapshots import nights
@@ -154,11 +154,8 @@ class TestExitCodes:
         assert dtef("drift", "--by", by, *given).exit_code == 2
 
     @pytest.mark.parametrize("by", ["model", "segment"])
-    def test_snapshots_of_one_day_show_scores_and_missing_hours(
-        self, state: Path, monkeypatch: pytest.MonkeyPatch, by: str
-    ) -> None:
+    def test_snapshots_of_one_day_show_scores_and_missing_hours(self, state: Path, by: str) -> None:
         """Of a fall from 0.62 to 0 it said that nothing could be compared, and to ask the same again, as was just done."""
-        use(state, monkeypatch)
         asked = {"base": (8, 0.8, 10), "n9": (9, 0.62, 3), "n10": (10, 0.0, 3)}
         for name, (hour, mean, questions) in asked.items():
             own = nights([mean], questions=questions, answered_at=datetime(2026, 1, 1, hour, tzinfo=UTC), snapshot=name)
@@ -170,8 +167,7 @@ class TestExitCodes:
         assert "he snapshots span 1.0 h, 23 h needed (0.0000 in n10, 0.6200 in n9)" in words
         assert "`dtef board --snapshot NAME` shows" in words
 
-    def test_only_baselines_say_so(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        use(state, monkeypatch)
+    def test_only_baselines_say_so(self, state: Path) -> None:
         keep_scores(state, nights([0.8, 0.8], model="baseline/uniform"))
         assert "only baselines are scored, and they do not drift" in refused("drift")
         assert dtef("drift", "--fail-on", "watch").exit_code == 5
