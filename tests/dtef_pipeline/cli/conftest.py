@@ -13,7 +13,7 @@ import pytest
 from assets.engine.roll_up_names import FAMILY_ROLL_UPS
 from resources.warehouse import Warehouse
 from tests.conftest import ROOT
-from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, distribution, ok, serve_as, skip_checks, skip_site, use
+from tests.dtef_pipeline.cli.commands import CHOSEN, PRICES, SAMPLE, distribution, ok, serve_as, skip_checks, skip_site, use
 from tests.fake_llm_server import FakeLLM
 from tests.made_once import made_once
 
@@ -50,6 +50,14 @@ def add_sample(folder: Path) -> None:
 def ingested(base: Base, state: Path) -> Path:
     shutil.copytree(base.folder, state, dirs_exist_ok=True)
     return state
+
+
+@pytest.fixture
+def server(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
+    """A server as the model `fake`, with prices, for the sample round."""
+    with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
+        serve_as(server, ingested, monkeypatch, **PRICES)
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -8,18 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import CHOSEN, PRICES, ok, query, run_stages, serve_as
+from tests.dtef_pipeline.cli.commands import CHOSEN, ok, query, run_stages, serve_as
 from tests.fake_llm_server import FakeLLM
 from tests.strict_json import strict
 
 ROUND = ["--round", "S1", *CHOSEN]
-
-
-@pytest.fixture
-def server(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    with FakeLLM() as running:
-        serve_as(running, ingested, monkeypatch, **PRICES)
-        yield running
 
 
 def estimated(*options: str) -> list[dict[str, Any]]:

@@ -134,11 +134,6 @@ def keep_items(house: Warehouse) -> None:
     ITEM_NOTES.write(house, QaSource(**at, path="sums.jsonl", corpus=None, suites=None, content_hash="0"))
 
 
-def set_all(patch: pytest.MonkeyPatch, values: Mapping[str, object]) -> None:
-    for name, value in values.items():
-        patch.setenv(name, str(value))
-
-
 def of_every_table(folder: Path, change: Callable[[Path], object]) -> None:
     """Breaks one file of each table."""
     for table in (folder / "warehouse").iterdir():
@@ -213,7 +208,8 @@ class TestState:
     def test_a_place_that_cannot_be_used(self, state_of_its_own: Path, about: str, monkeypatch: pytest.MonkeyPatch) -> None:
         file = state_of_its_own / "a-file"
         file.write_bytes(b"rubbish" * 99)
-        set_all(monkeypatch, PLACES[about])
+        for name, value in PLACES[about].items():
+            monkeypatch.setenv(name, value)
         assert list(some_commands(file, about, PLACES)) == []
 
     @pytest.mark.parametrize("about", {**FILES, **TABLE_FAULTS})

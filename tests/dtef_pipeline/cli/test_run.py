@@ -20,15 +20,15 @@ class TestRunRefuses:
         assert message in refused("run", *options.split())
         assert not (ingested / "warehouse" / "blueprints").exists()
 
-    def test_a_fault_in_the_panel_is_named_before_any_call(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_fault_in_the_panel_is_named_before_any_call(
+        self, server: FakeLLM, ingested: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """The models were asked first; then the last stage ended in a dump of pydantic's."""
         panel = ingested / "panel.yaml"
         panel.write_text("models: [mock]\nrouds: [S1]\n", encoding="utf-8")
         monkeypatch.setenv("DTEF_PANEL", str(panel))
-        with FakeLLM() as server:
-            serve_as(server, ingested, monkeypatch)
-            said = refused("run", "--round", "S1", *CHOSEN, "--model", "fake")
-            assert server.calls == []
+        said = refused("run", "--round", "S1", *CHOSEN, "--model", "fake")
+        assert server.calls == []
         assert f"error: {panel}:2: rouds: unknown key; known: max_cost_usd, max_calls, max_tokens, budgets, rounds" in said
         assert not (ingested / "warehouse" / "blueprints").exists()
 
