@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -19,6 +20,9 @@ from resources.site_writer import SiteWriteResult
 from tests.conftest import ROOT
 from tests.fake_llm_server import Call, FakeLLM
 from tests.strict_json import strict
+
+if TYPE_CHECKING:
+    import dagster as dg
 
 SAMPLE = ROOT / "data" / "rounds" / "S1"
 SEGMENTS = ("country:brazil", "country:germany")  # neighbours: one range, one run
@@ -102,6 +106,26 @@ def skip_board(patch: pytest.MonkeyPatch) -> None:
 def skip_site(patch: pytest.MonkeyPatch) -> None:
     """Roll-ups write no pages in this process, which take a third of their time: for tests that look at tables and boards alone."""
     patch.setattr("assets.engine.site_report.write_site", lambda *_: SiteWriteResult({}, []))
+
+
+def skip_charts(patch: pytest.MonkeyPatch) -> None:
+    """Sites of this process have no chart library, which alone takes seconds."""
+    patch.setattr("dtef_pipeline.site.build.static_files", lambda: ())
+
+
+def skip_checks(patch: pytest.MonkeyPatch) -> None:
+    """Runs of this process do without Dagster's checks, a quarter of their time: tests of assets run them."""
+    patch.setattr("assets.launch._load_definitions", load_without_checks)
+
+
+@functools.cache
+def load_without_checks(family: str) -> dg.Definitions:
+    import dagster as dg
+
+    from assets.plugin_assets import load_definitions
+
+    loaded = load_definitions(family)
+    return dg.Definitions(loaded.assets, resources=loaded.resources, executor=loaded.executor)
 
 
 def use(folder: Path, patch: pytest.MonkeyPatch) -> None:

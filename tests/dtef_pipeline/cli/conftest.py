@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import shutil
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from assets.engine.roll_up_names import FAMILY_ROLL_UPS
 from resources.warehouse import Warehouse
 from tests.conftest import ROOT
-from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, distribution, ok, serve_as, skip_site, use
+from tests.dtef_pipeline.cli.commands import CHOSEN, PRICES, SAMPLE, distribution, ok, serve_as, skip_checks, skip_site, use
 from tests.fake_llm_server import FakeLLM
 from tests.made_once import made_once
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_checks() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if "dagster" in sys.modules:  # which tests of messages alone do not wait for
+            skip_checks(patch)
+        yield
 
 
 @dataclass(frozen=True)
@@ -36,15 +47,17 @@ def add_sample(folder: Path) -> None:
 
 
 @pytest.fixture
-def without_site(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Roll-ups of the test write no pages."""
-    skip_site(monkeypatch)
-
-
-@pytest.fixture
 def ingested(base: Base, state: Path) -> Path:
     shutil.copytree(base.folder, state, dirs_exist_ok=True)
     return state
+
+
+@pytest.fixture
+def server(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
+    """A server as the model `fake`, with prices, for the sample round."""
+    with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
+        serve_as(server, ingested, monkeypatch, **PRICES)
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -58,19 +71,19 @@ def score_two_nights(base: Base, folder: Path) -> None:
     shutil.copytree(base.folder, folder, dirs_exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         use(folder, patch)
+        skip_checks(patch)
         skip_site(patch)
-        for night, first in (("2026-01-01", 30.0), ("2026-01-03", 97.0)):
+        for night, first, more in (("2026-01-01", 30.0, ["--no-roll-ups"]), ("2026-01-03", 97.0, [])):
             with FakeLLM(reply=lambda call, first=first: distribution(call, first)) as server:  # type: ignore[misc]
                 serve_as(server, folder, patch)
                 what = ["--model", "mine", "--context", "0", "--context", "2", "--questions", "3", "--snapshot", night]
-                printed = ok("run", "--round", "S1", *CHOSEN, *what, "--no-roll-ups")
+                printed = ok("run", "--round", "S1", *CHOSEN, *what, *more)
                 assert server.answered == 2 * 2 * 3
             assert "2 partitions, snapshot " in printed
-            assert "no roll-ups: `dtef board --refresh`" in printed
-            assert not (folder / "warehouse" / "leaderboard").exists()
+            assert ("no roll-ups: `dtef board --refresh`" in printed) == bool(more)
+            assert (folder / "warehouse" / "leaderboard").exists() == (not more)
             assert f"in snapshot {night}, all runs so far: " in printed
             assert printed.count("Columns: dtef explain survey/overall") == 1
-        ok("board", "--refresh")
 
 
 @pytest.fixture
@@ -87,18 +100,19 @@ def house(made: Path, state: Path) -> Warehouse:
 
 
 @pytest.fixture(scope="session")
-def rubric_demo(scored: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The state `scored`, and on top of it what `make demo` does with rubrics and votes. To be copied, not changed."""
-    return made_once(tmp_path_factory, "rubric_demo", lambda folder: run_rubric_demo(scored, folder))
+def rubric_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `make demo` does with rubrics and votes, with one board. To be read, not changed."""
+    return made_once(tmp_path_factory, "rubric_demo", run_rubric_demo)
 
 
-def run_rubric_demo(scored: Path, folder: Path) -> None:
-    shutil.copytree(scored, folder, dirs_exist_ok=True)
+def run_rubric_demo(folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         use(folder, patch)
+        skip_checks(patch)
         skip_site(patch)
         ok("import", "responses", ROOT / "data" / "stored_responses.jsonl")
         ok("rubric", "add", ROOT / "data" / "blueprints")
+        patch.setitem(FAMILY_ROLL_UPS, "rubric", ["rubric_board"])
         ok("rubric", "run", "--blueprint", "demo-*")
         ok("preference", "pairs", "--family", "rubric", "--pattern", "demo-*", "--per-item", "3")
         ok("import", "votes", ROOT / "data" / "stored_votes.jsonl")

@@ -8,12 +8,14 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from itertools import cycle
 from pathlib import Path
 
 import pytest
 import yaml
 
+from assets.plugin_assets import load_definitions
 from dtef_pipeline.asking.request import Request
 from resources.gateway.local_model import LocalTransport
 from resources.gateway.prices import Bill
@@ -21,7 +23,7 @@ from resources.gateway.transport import Reply
 from resources.settings import Settings
 from resources.votes.vote_store import VoteStore
 from tests.conftest import ROOT
-from tests.dtef_pipeline.cli.commands import distribution, skip_site, use
+from tests.dtef_pipeline.cli.commands import distribution, skip_charts, skip_site, use
 from tests.fake_llm_server import Call, FakeLLM
 from tests.json_server import answers, serving
 from tests.made.qa_replies import qa_role_of
@@ -46,7 +48,9 @@ def documented_world(folder: Path) -> Iterator[None]:
     ):
         use(folder / ".dtef", patch)
         skip_site(patch)
-        patch.setattr("dtef_pipeline.site.build.static_files", lambda: ())  # the chart library alone takes seconds
+        # With the checks that other tests of commands skip.
+        patch.setattr("assets.launch._load_definitions", cache(load_definitions))
+        skip_charts(patch)
         patch.setattr(LocalTransport, "ask", ask_local)
         patch.setattr(LocalTransport, "problem", lambda transport, spec: None)
         patch.setenv("DTEF_API_TOKENS", str(folder / "tokens.yaml"))

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import distribution, dtef, ok, query, run_stages, serve_as
+from assets.engine.roll_up_names import FAMILY_ROLL_UPS
+from tests.dtef_pipeline.cli.commands import dtef, ok, query, run_stages
 from tests.fake_llm_server import FakeLLM
 from tests.strict_json import strict
 
@@ -47,7 +48,8 @@ def test_of_a_sample_no_other_question_is_made_again(ingested: Path) -> None:
     before = file.read_bytes()
     truncate(file)
     (command,) = named(dtef("sql", "SELECT * FROM predictions").stderr).values()
-    assert dtef(*command, "--no-roll-ups").exit_code == 0
+    assert command[0] == "run"
+    run_stages(*command[1:])
     assert file.read_bytes() == before
 
 
@@ -76,8 +78,8 @@ def test_a_reader_goes_on_without_a_broken_file_names_it_and_ends_with_1(damaged
         assert "1 file in" in result.stdout
 
 
-@pytest.mark.usefixtures("without_site")
-def test_roll_ups_go_on_without_a_broken_file_and_mend_their_own(damaged: Path) -> None:
+def test_roll_ups_go_on_without_a_broken_file_and_mend_their_own(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FAMILY_ROLL_UPS, "survey", ["leaderboard", "segment_gaps", "survey_costs"])
     file = damaged / "scores" / NIGHT / "part-0.parquet"
     file.write_bytes(b"")
     for table in ("segment_gaps", "costs/family=survey", "leaderboard"):
@@ -88,20 +90,18 @@ def test_roll_ups_go_on_without_a_broken_file_and_mend_their_own(damaged: Path) 
     assert query("SELECT count(*) > 0 AS there FROM segment_gaps") == [{"there": True}]
 
 
-def test_any_run_keeps_what_others_put_into_a_broken_file(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_run_keeps_what_others_put_into_a_broken_file(server: FakeLLM, ingested: Path) -> None:
     """The rows of models and conditions that the run does not name would be gone from the tables, though they were paid for."""
     here = ["--round", "S1", "--segment", "country:brazil"]
     counted = "SELECT model, condition, draw, count(*) AS n, sum(score) AS score FROM scores GROUP BY ALL ORDER BY ALL"
-    with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
-        serve_as(server, ingested, monkeypatch)
-        run_stages(*here, "--model", "fake", "--draws", "2", "--condition", "shift", "--questions", "2")
-        asked, before = server.answered, query(counted)
-        for table in ("predictions", "scores", "segment_results"):
-            truncate(next((ingested / "warehouse" / table).rglob("*.parquet")))
-        run_stages(*here, "--model", "baseline/uniform", "--questions", "2")
-        models = [row for row in query(counted) if row["model"] == "fake"]
-        assert models == [row for row in before if row["model"] == "fake"]
-        assert server.answered == asked > 0
+    run_stages(*here, "--model", "fake", "--draws", "2", "--condition", "shift", "--questions", "2")
+    asked, before = server.answered, query(counted)
+    for table in ("predictions", "scores", "segment_results"):
+        truncate(next((ingested / "warehouse" / table).rglob("*.parquet")))
+    run_stages(*here, "--model", "baseline/uniform", "--questions", "2")
+    models = [row for row in query(counted) if row["model"] == "fake"]
+    assert models == [row for row in before if row["model"] == "fake"]
+    assert server.answered == asked > 0
 
 
 @pytest.mark.parametrize(

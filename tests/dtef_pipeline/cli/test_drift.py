@@ -12,7 +12,7 @@ import pytest
 
 from dtef_pipeline.survey.tables import SURVEY_RESPONSES
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import dtef, ok, query, refused, use
+from tests.dtef_pipeline.cli.commands import dtef, ok, query, refused
 from tests.made.qa_scores import write_parts
 from tests.made.scores import scores_table
 from tests.made.snapshots import nights
@@ -21,6 +21,19 @@ from tests.strict_json import strict
 
 def keep_scores(state: Path, rows: list[dict[str, Any]]) -> None:
     write_parts(Warehouse(state / "warehouse"), "scores", scores_table(rows))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve nights, of which the last six score .2 less, and another model that stays."""
+    folder = tmp_path_factory.mktemp("nights")
+    keep_scores(folder, [*nights([0.8] * 6 + [0.6] * 6), *nights([0.7] * 12, model="steady")])
+    return folder / "warehouse"
+
+
+@pytest.fixture
+def drifted(house: Warehouse, state: Path) -> Path:
+    return state
 
 
 class TestSegmentsAndRounds:
@@ -60,13 +73,6 @@ class TestModels:
 
 
 class TestExitCodes:
-    @pytest.fixture
-    def drifted(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        """Twelve nights, of which the last six score .2 less, and another model that stays."""
-        use(state, monkeypatch)
-        keep_scores(state, [*nights([0.8] * 6 + [0.6] * 6), *nights([0.7] * 12, model="steady")])
-        return state
-
     @pytest.mark.parametrize("by", ["model", "segment"])
     def test_a_drift_is_exit_code_3_where_one_asks_for_it(self, drifted: Path, by: str) -> None:
         assert dtef("drift", "--by", by).exit_code == 0
@@ -139,8 +145,7 @@ class TestExitCodes:
         shown = "“How often, if at all, do you use an assistant that answers …”"
         assert re.search(rf"S1/q\d {shown} -0\.2000", ok("drift", "--by", by))
 
-    @pytest.mark.parametrize("by", ["model", "segment"])
-    @pytest.mark.parametrize("given", [["--since", "2099-01-01"], ["--round", "S9"]])
+    @pytest.mark.parametrize(("by", "given"), [("model", ["--since", "2099-01-01"]), ("segment", ["--round", "S9"])])
     def test_where_there_is_no_series_fail_on_has_the_same_code(self, drifted: Path, by: str, given: list[str]) -> None:
         """It was 2, as of an option that is spelled wrong."""
         result = dtef("drift", "--by", by, *given, "--fail-on", "drift")
@@ -149,11 +154,8 @@ class TestExitCodes:
         assert dtef("drift", "--by", by, *given).exit_code == 2
 
     @pytest.mark.parametrize("by", ["model", "segment"])
-    def test_snapshots_of_one_day_show_scores_and_missing_hours(
-        self, state: Path, monkeypatch: pytest.MonkeyPatch, by: str
-    ) -> None:
+    def test_snapshots_of_one_day_show_scores_and_missing_hours(self, state: Path, by: str) -> None:
         """Of a fall from 0.62 to 0 it said that nothing could be compared, and to ask the same again, as was just done."""
-        use(state, monkeypatch)
         asked = {"base": (8, 0.8, 10), "n9": (9, 0.62, 3), "n10": (10, 0.0, 3)}
         for name, (hour, mean, questions) in asked.items():
             own = nights([mean], questions=questions, answered_at=datetime(2026, 1, 1, hour, tzinfo=UTC), snapshot=name)
@@ -165,8 +167,7 @@ class TestExitCodes:
         assert "he snapshots span 1.0 h, 23 h needed (0.0000 in n10, 0.6200 in n9)" in words
         assert "`dtef board --snapshot NAME` shows" in words
 
-    def test_only_baselines_say_so(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        use(state, monkeypatch)
+    def test_only_baselines_say_so(self, state: Path) -> None:
         keep_scores(state, nights([0.8, 0.8], model="baseline/uniform"))
         assert "only baselines are scored, and they do not drift" in refused("drift")
         assert dtef("drift", "--fail-on", "watch").exit_code == 5

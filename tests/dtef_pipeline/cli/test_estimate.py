@@ -8,18 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import CHOSEN, PRICES, ok, query, run_stages, serve_as
+from tests.dtef_pipeline.cli.commands import CHOSEN, ok, query, run_stages, serve_as
 from tests.fake_llm_server import FakeLLM
 from tests.strict_json import strict
 
 ROUND = ["--round", "S1", *CHOSEN]
-
-
-@pytest.fixture
-def server(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    with FakeLLM() as running:
-        serve_as(running, ingested, monkeypatch, **PRICES)
-        yield running
 
 
 def estimated(*options: str) -> list[dict[str, Any]]:
@@ -109,7 +102,7 @@ def test_what_the_questions_can_tell_is_stated_before_anything_is_asked(server: 
     assert "S1: 3 of 16 questions, in 3 of 12 batteries: too few" in few
     assert "(--questions 5 or more)" in few
     sampled = [
-        ok("run", "--estimate", "--round", "S1", "--model", "fake", "--sample-segments", number) for number in ("2", "20")
+        ok("run", "--estimate", "--round", "S1", "--model", "fake", "--sample-segments", number) for number in ("2", "6")
     ]
     assert "S1: all 16 questions, in 12 batteries: enough" in sampled[0]
     assert "32 of 412 pairs" in sampled[0]

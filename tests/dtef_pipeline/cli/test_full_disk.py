@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, dtef, refused
+from tests.dtef_pipeline.cli.commands import CHOSEN, SAMPLE, dtef, refused, skip_board
 
 REMEDY = "; free space on that disk and repeat the command: stored data is kept, and only the rest is done\n"
 
@@ -72,4 +72,5 @@ def test_a_run_on_a_full_disk_continues_with_the_same_command(
     assert "blueprint: 2 of 2 partitions failed: S1/country:brazil (cannot write " in result.stderr
     assert result.stderr.endswith(REMEDY)
     (disk / "filler").unlink()
+    skip_board(monkeypatch)
     assert dtef(*run, "--no-roll-ups").exit_code == 0

@@ -11,27 +11,26 @@ import pytest
 from dtef_pipeline.games.persona_results import compute_game_results
 from dtef_pipeline.games.tables import EPISODE_SCORES, EPISODE_TURNS, EPISODES, LEAGUE_SPACE
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import ok, refused, use
+from tests.dtef_pipeline.cli.commands import ok, refused
 from tests.made.made_games import CHIPS_WON, connected_scores, scored_games
 from tests.strict_json import strict
 
 BOARD = ("games", "board", "--scenario", "made")
 
 
-@pytest.fixture
-def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`much` has six seeds and wins less on all of them than `little` on the two that it has, which are rich ones."""
     rows = list(scored_games("much", "baseline/a", {seed: (9 - 2 * seed, 9 - 2 * seed) for seed in range(1, 7)}))
     rows += scored_games("little", "baseline/a", {seed: (6 - seed, 6 - seed) for seed in (1, 2)})
     rows += scored_games("other", "baseline/b", {1: (1, 1)})
     connection = connected_scores(rows)
-    house = Warehouse(tmp_path / "warehouse")
+    house = Warehouse(tmp_path_factory.mktemp("games") / "warehouse")
     at = {**LEAGUE_SPACE.levels("poker/made"), "snapshot": "base"}
     house.write("episode_scores", connection.sql("FROM episode_scores").to_arrow_table().cast(EPISODE_SCORES), **at)
     house.write("episode_turns", EPISODE_TURNS.empty_table(), **at)
     house.write("persona_results", compute_game_results(connection))
-    use(tmp_path, monkeypatch)
-    return house
+    return Path(house.root)
 
 
 def test_the_board_marks_other_games_and_compares_players_on_the_same_ones(house: Warehouse) -> None:

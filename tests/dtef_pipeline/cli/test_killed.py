@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from resources.responses.store import ResponseStore
-from tests.dtef_pipeline.cli.commands import SEGMENTS, distribution, ok, query, serve_as
+from tests.dtef_pipeline.cli.commands import SEGMENTS, distribution, ok, query, serve_as, skip_board
 from tests.fake_llm_server import FakeLLM
 from tests.made.responses import stored
 
@@ -40,6 +40,7 @@ class TestKilled:
             assert server.answered - committed <= 2 * 4
             answered = server.answered
             server.latency = 0.0
+            skip_board(monkeypatch)
             ok(*run)
             # Two of the questions have one text, which is asked once.
             requests = len(server.answers) * draws

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,11 +18,18 @@ from tests.dtef_pipeline.cli.commands import REFERENCES, ok, refused
 from tests.strict_json import strict
 
 
+@functools.cache
+def board(*options: str) -> list[dict[str, Any]]:
+    """Rows of the board of the state `scored`, which no test changes."""
+    rows: list[dict[str, Any]] = strict(ok("board", *options, "--json"))
+    return rows
+
+
 class TestLeaderboard:
     def test_one_condition_can_be_chosen_and_one_never_scored_is_named_with_those_that_were(self, reading: Path) -> None:
         usual = "distribution/attribute-label"
-        whole = strict(ok("board", "--json"))
-        assert strict(ok("board", "--condition", usual, "--json")) == whole
+        whole = board()
+        assert board("--condition", usual) == whole
         message = refused("board", "--condition", "shift/narrative")
         assert "nothing is scored for --condition shift/narrative" in message
         assert f"conditions {usual}" in message
@@ -30,7 +39,7 @@ class TestLeaderboard:
         table = ok("board", "--by", by)
         assert "fake" in table
         assert "nan" not in table.lower().replace("finance", "")
-        rows = strict(ok("board", "--by", by, "--json"))
+        rows = board("--by", by)
         lines = list(csv.DictReader(io.StringIO(ok("board", "--by", by, "--csv"))))
         assert len(lines) == len(rows) > 0
         for row in [*rows, lines[0]]:
@@ -38,25 +47,25 @@ class TestLeaderboard:
         assert {row["model"] for row in rows} == {"fake", *REFERENCES}
 
     def test_context_levels_stand_apart_and_can_be_chosen(self, reading: Path) -> None:
-        both = strict(ok("board", "--json"))
+        both = board()
         assert [row["context_level"] for row in both] == ["0"] * 3 + ["2"] * 3
         assert {row["n_pairs"] for row in both} == {6}
-        one = strict(ok("board", "--context", "2", "--json"))
+        one = board("--context", "2")
         assert [row["model"] for row in one] == [row["model"] for row in both[3:]]
         assert [row["score"] for row in one] == pytest.approx([row["score"] for row in both[3:]])
-        named = strict(ok("board", "--context", "2", "--context", "0", "--json"))
+        named = board("--context", "2", "--context", "0")
         assert [row["context_level"] for row in named] == [row["context_level"] for row in both]
 
     def test_the_latest_snapshot_counts_unless_one_is_named(self, reading: Path) -> None:
         def score(*options: str) -> float:
-            rows = strict(ok("board", "--context", "0", "--json", *options))
+            rows = board("--context", "0", *options)
             return float(next(row["score"] for row in rows if row["model"] == "fake"))
 
         assert score() == pytest.approx(score("--snapshot", "2026-01-03"))
         assert score() < score("--snapshot", "2026-01-01") - 0.1
 
     def test_metric_and_targets_are_honoured(self, reading: Path) -> None:
-        js, tv = (strict(ok("board", "--metric", m, "--json"))[0] for m in ("js", "tv"))
+        js, tv = (board("--metric", m)[0] for m in ("js", "tv"))
         assert (js["metric"], tv["metric"]) == ("js", "tv")
         assert js["score"] != tv["score"]
         assert "metric 'kl': allowed: js" in refused("board", "--metric", "kl")

@@ -161,6 +161,7 @@ def test_reviewers_with_consent_are_named_in_exports(house: Warehouse, state: Pa
     assert '"zoe"' in (state / "a.jsonl").read_text()
 
 
+@pytest.mark.thorough
 def test_real_votes_come_in_and_travel_without_a_change(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shared("votes")
     real = VOTES / "llmfao"

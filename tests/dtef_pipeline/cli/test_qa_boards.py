@@ -8,7 +8,6 @@ import re
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -21,13 +20,14 @@ from click.testing import Result
 from assets.definitions import defs
 from assets.stage.resources import Store
 from dtef_pipeline.asking.request import ROLES
+from dtef_pipeline.cli.stage_runs import make_roll_ups, open_dagster_instance
 from dtef_pipeline.drift.verdict_tables import DRIFT
 from dtef_pipeline.families import SHARED_TABLES
 from dtef_pipeline.qa.tables import QA_ROLLED_UP
 from resources.responses.store import ResponseStore
 from resources.site_writer import write_site
 from resources.warehouse import Warehouse
-from tests.dtef_pipeline.cli.commands import dtef, ok, refused, use
+from tests.dtef_pipeline.cli.commands import dtef, ok, refused, skip_charts, use
 from tests.made.qa_scores import keep_in, night, score_row
 from tests.made.responses import response
 from tests.strict_json import strict
@@ -79,34 +79,22 @@ def made_tables() -> dict[str, list[dict[str, Any]]]:
     return {"qa_scores": scores, "qa_responses": responses, "qa_judgements": judgements, "anchors": anchors}
 
 
-def roll_up() -> dg.ExecuteInProcessResult:
+@pytest.fixture(scope="module")
+def rolled_up(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dg.ExecuteInProcessResult]:
     assert defs  # importing it turns Dagster's warnings about single-run backfills off
     from assets.qa.roll_ups import qa_board, qa_costs, qa_drift, qa_has_no_drift, qa_scores_are_valid, qa_validity
 
     assets = [qa_board, qa_drift, qa_costs, qa_validity, qa_has_no_drift, qa_scores_are_valid]
-    return dg.materialize(assets, resources={"store": Store()}, raise_on_error=False)
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dg.ExecuteInProcessResult]]:
     folder = tmp_path_factory.mktemp("qa")
     keep_in(folder / "warehouse", made_tables())
     with pytest.MonkeyPatch.context() as patch:
         use(folder, patch)
-        yield folder, roll_up()
+        return folder / "warehouse", dg.materialize(assets, resources={"store": Store()})
 
 
-@pytest.fixture
-def house(made: tuple[Path, dg.ExecuteInProcessResult], monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    use(made[0], monkeypatch)
-    return Warehouse(made[0] / "warehouse")
-
-
-def copied(made: tuple[Path, Any], folder: Path, patch: pytest.MonkeyPatch) -> Warehouse:
-    """The same warehouse, for a test that changes it."""
-    shutil.copytree(made[0] / "warehouse", folder / "warehouse")
-    use(folder, patch)
-    return Warehouse(folder / "warehouse")
+@pytest.fixture(scope="module")
+def made(rolled_up: tuple[Path, dg.ExecuteInProcessResult]) -> Path:
+    return rolled_up[0]
 
 
 def shown(*arguments: str) -> Result:
@@ -114,9 +102,9 @@ def shown(*arguments: str) -> Result:
 
 
 def test_roll_ups_write_every_table_and_checks_name_drift(
-    made: tuple[Path, dg.ExecuteInProcessResult], house: Warehouse
+    rolled_up: tuple[Path, dg.ExecuteInProcessResult], house: Warehouse
 ) -> None:
-    result = made[1]
+    _, result = rolled_up
     assert result.success
     assert {name for name in QA_ROLLED_UP if len(house.read(name))} == {*QA_ROLLED_UP}
     checks = {one.check_name: one for one in result.get_asset_check_evaluations()}
@@ -150,10 +138,8 @@ def test_a_board_says_which_answers_may_be_known_and_ranks_the_latest_night(hous
     assert strict(shown("--suite", "mm*", "--json").stdout) == rows
 
 
-def test_two_served_models_of_a_snapshot_are_named(
-    made: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = copied(made, tmp_path, monkeypatch).read("qa_responses", suite="mmlu", part="s0").to_pylist()
+def test_two_served_models_of_a_snapshot_are_named(house: Warehouse, tmp_path: Path) -> None:
+    rows = house.read("qa_responses", suite="mmlu", part="s0").to_pylist()
     for place, row in enumerate(rows):
         row["served_model"] = "old" if row["model"] == "good" and place % 4 == 0 else "new"
     keep_in(tmp_path / "warehouse", {"qa_responses": rows})
@@ -162,13 +148,13 @@ def test_two_served_models_of_a_snapshot_are_named(
     ), text
 
 
-def test_what_is_missing_is_named_with_what_makes_it(house: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_is_named_with_what_makes_it(house: Warehouse) -> None:
     none = shown("--by", "position")
     assert none.exit_code == 2
     assert "`dtef qa run --order rotated-1`" in none.stderr
     assert "--suite 'gsm8k' matches none; known:" in shown("--suite", "gsm8k").stderr
-    (tmp_path / "warehouse").mkdir()
-    use(tmp_path, monkeypatch)
+    shutil.rmtree(house.root)
+    Path(house.root).mkdir()
     for words in (("qa", "board"), ("costs", "--family", "qa"), ("drift", "--family", "qa", "--by", "part")):
         assert "`dtef qa run` or `dtef qa board --refresh` makes it" in refused(*words)
     assert "`dtef qa run --snapshot " in refused("drift", "--family", "qa")
@@ -190,7 +176,6 @@ def test_costs_are_those_of_candidates_and_judges(house: Warehouse) -> None:
 
 
 def test_drift_tells_which_model_moved_and_the_rule_of_each_part(house: Warehouse) -> None:
-    assert "good" in ok("drift", "--family", "qa")
     rows = {(row["model"], row["verdict"]) for row in strict(ok("drift", "--family", "qa", "--json"))}
     assert ("good", "drift") in rows
     assert ("middling", "drift") not in rows
@@ -212,13 +197,11 @@ def test_drift_tells_which_model_moved_and_the_rule_of_each_part(house: Warehous
 
 @pytest.mark.thorough
 def test_the_panel_sets_severity_and_acceptance_of_drift(
-    made: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    house: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The section `drift` of the panel was read for surveys alone."""
     from assets.qa.roll_ups import qa_drift, qa_has_no_drift, qa_judge_is_stable
     from assets.stage.drift_webhook import build_message
-
-    copied(made, tmp_path, monkeypatch)
 
     def rolled_up(panel: str) -> dict[str, Any]:
         (tmp_path / "panel.yaml").write_text(panel, encoding="utf-8")
@@ -232,11 +215,11 @@ def test_the_panel_sets_severity_and_acceptance_of_drift(
     assert not checks["qa_judge_is_stable"].passed, "a judge alone is to watch at most, and was not told"
     checks = rolled_up("drift: {baseline: 3, since: {good: 2026-01-08}}\nqa: {models: [nobody-yet]}\n")
     assert checks["qa_has_no_drift"].metadata["drift"].value == 0
-    series = Warehouse(tmp_path / "warehouse").read("drift_series", family="qa").to_pylist()
+    series = house.read("drift_series", family="qa").to_pylist()
     assert max(Counter((one["model"], one["setting"]) for one in series if one["in_baseline"]).values()) == 3
     checks = rolled_up("drift: {severity: {watch: OFF, drift: OFF}}\n")
     assert checks["qa_has_no_drift"].passed
-    rows = Warehouse(tmp_path / "warehouse").read("drift", family="qa").to_pylist()
+    rows = house.read("drift", family="qa").to_pylist()
     moved = [row for row in rows if row["model"] == "good" and row["verdict"] in ("watch", "drift")]
     chosen, judged = sorted(moved, key=lambda row: str(row["setting"]))
     assert (chosen["setting"], chosen["verdict"]) == ("letters, exact_choice by exact_choice 1", "drift")
@@ -255,9 +238,8 @@ def test_the_panel_sets_severity_and_acceptance_of_drift(
     assert "judge j, semantic:" not in " ".join(ok("drift", "--family", "qa").split())
 
 
-def test_a_board_that_is_out_of_date_says_so(made: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_board_that_is_out_of_date_says_so(house: Warehouse, tmp_path: Path) -> None:
     """After runs without roll-ups an earlier board was shown as if it were of all that is stored."""
-    copied(made, tmp_path, monkeypatch)
     assert "newer than this table" not in shown().stderr
     for snapshot in ("2026-01-02", "2026-01-03"):
         for file in (tmp_path / "warehouse" / "qa_scores").glob(f"*/*/snapshot={snapshot}/*"):
@@ -269,9 +251,7 @@ def test_a_board_that_is_out_of_date_says_so(made: tuple[Path, Any], tmp_path: P
     assert "newer" not in dtef("drift", "--family", "qa").stderr, "it is made of the scores as they are"
 
 
-def test_responses_of_judges_are_distinguished_by_the_tables_that_rest_on_them(
-    house: Warehouse, made: tuple[Path, Any]
-) -> None:
+def test_responses_of_judges_are_distinguished_by_the_tables_that_rest_on_them(house: Warehouse, state: Path) -> None:
     """Judges of questions were counted as judges of rubrics."""
     came = datetime(2026, 1, 1, tzinfo=UTC)
     kept = (
@@ -281,7 +261,7 @@ def test_responses_of_judges_are_distinguished_by_the_tables_that_rest_on_them(
         ("e" * 32, 2, "analyst"),
         ("d" * 32, 0, "other"),
     )
-    with ResponseStore(made[0] / "responses.sqlite") as store:
+    with ResponseStore(state / "responses.sqlite") as store:
         store.add(
             response(0, request_key=key, role=ROLES[role], model=model, snapshot="s", answered_at=came)
             for key, role, model in kept
@@ -297,15 +277,14 @@ def test_responses_of_judges_are_distinguished_by_the_tables_that_rest_on_them(
     }
 
 
-def test_no_board_is_left_of_removed_parts(made: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_board_is_left_of_removed_parts(house: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Roll-ups failed for good, in words of DuckDB, and boards and pages kept what was removed."""
-    house = copied(made, tmp_path, monkeypatch)
     shutil.rmtree(tmp_path / "warehouse" / "anchors")
     items = {(row["suite"], row["part"], row["item_id"]) for row in house.read("qa_scores").to_pylist()}
     usual = {"text": "What?", "type": "number", "reference": "1", "scorers": [], "options": [], "quotes": [], "flags": []}
     rows = [{"suite": suite, "part": part, "item_id": item, **usual} for suite, part, item in sorted(items)]
     keep_in(tmp_path / "warehouse", {"qa_items": rows})
-    monkeypatch.setattr("dtef_pipeline.site.build.static_files", lambda: ())  # the chart library alone takes seconds
+    skip_charts(monkeypatch)
     write_site(house)
     site = tmp_path / "warehouse" / "report"
     assert (site / "qa" / "index.html").is_file()
@@ -320,10 +299,10 @@ def test_no_board_is_left_of_removed_parts(made: tuple[Path, Any], tmp_path: Pat
     assert left == {("drift", "rubric")}, "those of other families stay"
     assert "they are made by `dtef qa run`" in refused("qa", "board", "--refresh")
     assert "no qa_scores in" in refused("drift", "--family", "qa")
-    failed = {one.node_name: str(one.step_failure_data.error) for one in roll_up().get_step_failure_events()}
-    assert {name for name in failed if "yet: materialize the stages of a part first" in failed[name]} == {
-        *("qa_board", "qa_costs", "qa_drift", "qa_validity")
-    }
+    with open_dagster_instance() as instance:
+        failures = make_roll_ups(instance, "qa", ["qa_board", "qa_validity"], {}).failures
+    assert len(failures) == 2
+    assert all("yet: materialize the stages of a part first" in one for one in failures)
 
 
 FOUND = {

@@ -8,7 +8,7 @@ from zipfile import ZipFile
 import pytest
 import yaml
 
-from tests.dtef_pipeline.cli.commands import ok, query, refused
+from tests.dtef_pipeline.cli.commands import ok, query, refused, skip_charts
 
 
 class TestOthers:
@@ -52,7 +52,10 @@ class TestOthers:
         refused("sql", "DELETE FROM scores")
         assert query("SELECT count(*) > 0 AS kept FROM scores") == [{"kept": True}]
 
-    def test_the_report_is_a_folder_or_a_zip_of_pages_and_leaves_other_files_alone(self, reading: Path, tmp_path: Path) -> None:
+    def test_the_report_is_a_folder_or_a_zip_of_pages_and_leaves_other_files_alone(
+        self, reading: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        skip_charts(monkeypatch)
         folder, archive = tmp_path / "site", tmp_path / "site.zip"
         assert str(folder / "index.html") in ok("report", "--out", folder)
         page = (folder / "index.html").read_text(encoding="utf-8")

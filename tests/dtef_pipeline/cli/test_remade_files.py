@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import PRICES, dtef, ok, serve_as, use
+from tests.dtef_pipeline.cli.commands import PRICES, dtef, ok, serve_as
 from tests.fake_llm_server import Call, FakeLLM
 from tests.made.qa_items import right_reply, write_sums
 
@@ -32,11 +32,10 @@ def replied(call: Call) -> str:
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
+def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
     with FakeLLM(reply=replied) as server:
-        use(tmp_path, monkeypatch)
         names = (f"openai/{name}" for name in ("cand-a", "cand-b", "judge"))
-        serve_as(server, tmp_path, monkeypatch, *names, judges=["openai/judge"], **PRICES)
+        serve_as(server, state, monkeypatch, *names, judges=["openai/judge"], **PRICES)
         yield server
 
 
@@ -61,11 +60,11 @@ def prepare(family: str, folder: Path) -> list[str]:
         pytest.param("games", "episode_turns", marks=pytest.mark.thorough),
     ],
 )
-def test_the_named_command_makes_a_file_again_without_a_call(family: str, table: str, server: FakeLLM, tmp_path: Path) -> None:
-    ok(*prepare(family, tmp_path), "--snapshot", "night", "--no-roll-ups")
+def test_the_named_command_makes_a_file_again_without_a_call(family: str, table: str, server: FakeLLM, state: Path) -> None:
+    ok(*prepare(family, state), "--snapshot", "night", "--no-roll-ups")
     asked = len(server.calls)
     assert asked > 0
-    (file,) = (tmp_path / "warehouse" / table).rglob("*.parquet")
+    (file,) = (state / "warehouse" / table).rglob("*.parquet")
     before = read(table)
     file.write_bytes(file.read_bytes()[:100])
     found = dtef("sql", f"SELECT * FROM {table}")

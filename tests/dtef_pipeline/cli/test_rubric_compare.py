@@ -8,11 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from dtef_pipeline.rubric.tables import RUBRIC_RUNS, RUBRIC_SCORES
+from dtef_pipeline.rubric.tables import RUBRIC_RESPONSES, RUBRIC_RUNS, RUBRIC_SCORES
 from resources.warehouse import Warehouse
 from tests.dtef_pipeline.cli.commands import dtef, ok, refused
 from tests.dtef_pipeline.rubric.scored_rows import scores_of
-from tests.made.rubric_pages import made_tables
 
 NAME = "b"
 FALLS, STAYS = "openai/falls", "openai/stays"
@@ -51,9 +50,8 @@ def _keep_run(kept: Warehouse, snapshot: str, day: int) -> None:
     hashes = {"test_hash": "t" * 32, "judge_hash": "j" * 32, "policy_hash": "p" * 32, "run_hash": "r" * 32}
     run = {"blueprint": NAME, "snapshot": snapshot, **hashes, "answered_at": came}
     kept.write("rubric_runs", pa.Table.from_pylist([run], schema=RUBRIC_RUNS), blueprint=NAME, snapshot=snapshot)
-    schema = made_tables(1, 1, 1).tables()["rubric_responses"].schema
     row = {"blueprint": NAME, "snapshot": snapshot, "prompt": "p0", "model": STAYS, "status": "ok", "answered_at": came}
-    kept.write("rubric_responses", pa.Table.from_pylist([row], schema=schema), blueprint=NAME, snapshot=snapshot)
+    kept.write("rubric_responses", pa.Table.from_pylist([row], schema=RUBRIC_RESPONSES), blueprint=NAME, snapshot=snapshot)
 
 
 def test_fall_of_a_model_is_a_regression_and_the_exit_code_says_so_where_it_is_asked_for(house: Warehouse) -> None:

@@ -115,7 +115,6 @@ def test_a_model_under_test_that_is_not_known_is_reported_before_judges_are_miss
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--model", "nosuch/x"], "nosuch/x: LiteLLM knows no such provider"),
         (["--model", "cand-a", "--judge", "standard=nosuch/x"], "nosuch/x: LiteLLM knows no such provider"),
         (["--model", "custom/x"], "custom/x: custom needs the address of your server"),
     ],

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from assets.engine.roll_up_names import FAMILY_ROLL_UPS
 from dtef_pipeline.asking.models import load_models
 from dtef_pipeline.cli.family_run import RunContextOfCommand, list_failed_calls
 from dtef_pipeline.cli.rubric.rubric_run import RUBRIC_RUN, describe_removed_summaries, run_warnings
@@ -23,7 +24,7 @@ from resources.notes import BLUEPRINT_NOTES
 from resources.settings import Settings
 from resources.warehouse import Warehouse
 from tests.assets.rubric.reviews import graded
-from tests.dtef_pipeline.cli.commands import PRICES, dtef, ok, refused, serve_as, skip_site, use
+from tests.dtef_pipeline.cli.commands import PRICES, dtef, ok, refused, serve_as, skip_site
 from tests.fake_llm_server import Call, FakeLLM
 from tests.made.rubric_warehouse import keep_blueprint
 from tests.made.shared_cases import cases_beside
@@ -60,105 +61,85 @@ def said(call: Call) -> str:
     return {"cand-a": "Hello there", "cand-b": "Good day!"}[call.body["model"]]
 
 
-@pytest.fixture
-def blueprints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, FakeLLM]]:
-    """A state of its own with two files, of which nothing is known yet, and the server behind all models."""
-    folder = tmp_path
-    files = folder / "files"
+@pytest.fixture(autouse=True)
+def server(state: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
+    """The server behind all models. The state has two files, of which nothing is known yet."""
+    files = state / "files"
     (files / "more").mkdir(parents=True)
     (files / "greetings.yml").write_text(GREETINGS, encoding="utf-8")
     (files / "more" / "broken.yml").write_text(BROKEN, encoding="utf-8")
     with FakeLLM(reply=said) as server:
-        use(folder, monkeypatch)
         skip_site(monkeypatch)
         names = (f"openai/{name}" for name in ("cand-a", "cand-b", "judge", "analyst"))
-        serve_as(server, folder, monkeypatch, *names, judges=["openai/judge"], **PRICES)
-        yield folder, server
+        serve_as(server, state, monkeypatch, *names, judges=["openai/judge"], **PRICES)
+        yield server
 
 
-def test_a_folder_of_blueprints_is_run_judged_shown_and_written(blueprints: tuple[Path, FakeLLM]) -> None:
-    folder, server = blueprints
-    added = dtef("rubric", "add", folder / "files")
+def test_a_folder_of_blueprints_is_asked_and_judged_within_budgets(server: FakeLLM, state: Path) -> None:
+    added = dtef("rubric", "add", state / "files")
     assert added.exit_code == 1
     assert "1 blueprint added, 1 new or changed" in added.stdout
     assert "broken.yml:10: prompt 1 should[0]: weight-out-of-range: the weight is 99" in added.stderr
     assert "1 file with errors was not added" in added.stderr
 
-    ran = ok("rubric", "run", "--blueprint", "greetings", "--max-cost-usd", "judge=5")
-    assert "1 blueprint, snapshot base" in ran
-    assert "as candidate: 4 calls" in ran
-    assert "as judge: 4 calls" in ran, "two models said two things, and two judges saw each once for both temperatures"
-    asked = server.answered
-    assert "sent as" not in ok("rubric", "run", "--blueprint", "greetings", "--no-roll-ups")
-    assert server.answered == asked
-    with open_dagster_instance() as instance:
-        tagged = [run.tags["dtef/snapshot"] for run in instance.get_runs() if "dtef/snapshot" in run.tags]
-    assert tagged == ["base"] * 3, "as runs of nights are: the file read once, then asked in both commands"
-
-    (first, second) = json.loads(ok("rubric", "board", "--by", "blueprint", "--json"))
-    assert (first["model"], second["model"]) == ("openai/cand-a", "openai/cand-b")
-    assert first["score"] == pytest.approx((1 + 0.75 + 1) / 3)
-    assert second["score"] == pytest.approx((0 + 0.75 + 0) / 3)
-    shown = ok("rubric", "board")
-    assert "not ranked: a score in 1 blueprint, at least 10 are needed" in shown
-
-    # Other judges judge what is stored, and no candidate is asked.
-    before = sum(call.body["model"].startswith("cand") for call in server.calls)
-    judged = ok(
-        "rubric", "run", "--from", "judge", "--blueprint", "greetings", "--judge", "holistic=openai/judge", "--no-roll-ups"
-    )
-    assert "as judge: 2 calls" in judged
-    assert sum(call.body["model"].startswith("cand") for call in server.calls) == before
-
-    # Broken parts are left out where that is asked for, and that is said.
-    kept = dtef("rubric", "add", folder / "files" / "more" / "broken.yml", "--root", folder / "files", "--skip-broken")
-    assert kept.exit_code == 0
-    assert "more__broken: left out because of errors: prompt 1 should[0] (weight-out-of-range)" in kept.stderr
-
-    # Of what was chosen, that is judged which has responses; the rest is named.
-    partly = dtef("rubric", "run", "--from", "judge", "--no-roll-ups")
-    assert partly.exit_code == 0
-    assert partly.stdout.splitlines()[-1].startswith("1 blueprint, snapshot base, ")
-    assert "snapshot base has no responses of them: more__broken" in partly.stderr
-
     # A budget of a role stops that role alone; a model string stands for the model of the models file.
-    spec = yaml.safe_load((folder / "models.yaml").read_text(encoding="utf-8"))
+    spec = yaml.safe_load((state / "models.yaml").read_text(encoding="utf-8"))
     spec["models"]["mine"] = {"model": "openai/judge", **spec["models"].pop("openai/judge")}
-    (folder / "models.yaml").write_text(yaml.safe_dump({**spec, "collections": {"judges": ["mine"]}}), encoding="utf-8")
-    budgets = ("--max-calls", "judge=1", "--max-calls", "openai/judge=9")
-    stopped = dtef("rubric", "run", "--blueprint", "greetings", "--snapshot", "cheap", *budgets, "--no-roll-ups")
+    (state / "models.yaml").write_text(yaml.safe_dump({**spec, "collections": {"judges": ["mine"]}}), encoding="utf-8")
+    run = ("rubric", "run", "--blueprint", "greetings", "--no-roll-ups")
+    stopped = dtef(*run, "--max-calls", "judge=1", "--max-calls", "openai/judge=9")
+    assert "1 blueprint, snapshot base" in stopped.stdout
     assert "as candidate: 4 calls" in stopped.stdout
     assert "as judge: 1 call," in stopped.stdout
-    house = Warehouse(folder / "warehouse")
+    house = Warehouse(state / "warehouse")
     judgements, points = (
-        house.read(name, blueprint="greetings", snapshot="cheap") for name in ("rubric_judgements", "rubric_points")
+        house.read(name, blueprint="greetings", snapshot="base") for name in ("rubric_judgements", "rubric_points")
     )
     assert set(judgements["reason"].to_pylist()) == {None, "budget"}
     assert {row["reason"] for row in points.to_pylist() if row["score"] is None} <= {"budget"}
 
+    # Two models said two things, and two judges see each once for both temperatures.
+    continued = ok(*run)
+    assert "as judge: 3 calls" in continued
+    assert "as candidate" not in continued
+    with open_dagster_instance() as instance:
+        tagged = [run.tags["dtef/snapshot"] for run in instance.get_runs() if "dtef/snapshot" in run.tags]
+    assert tagged == ["base"] * 3, "as runs of nights are: the file read once, then asked in both commands"
 
-def test_no_calls_are_made_where_nobody_can_judge(blueprints: tuple[Path, FakeLLM]) -> None:
+    # Broken parts are left out where that is asked for, and that is said.
+    kept = dtef("rubric", "add", state / "files" / "more" / "broken.yml", "--root", state / "files", "--skip-broken")
+    assert kept.exit_code == 0
+    assert "more__broken: left out because of errors: prompt 1 should[0] (weight-out-of-range)" in kept.stderr
+
+    # Other judges judge what is stored, and no candidate is asked. Of what was chosen, the rest is named.
+    before = sum(call.body["model"].startswith("cand") for call in server.calls)
+    judged = dtef("rubric", "run", "--from", "judge", "--judge", "holistic=openai/judge", "--no-roll-ups")
+    assert judged.exit_code == 0
+    assert "as judge: 2 calls" in judged.stdout
+    assert judged.stdout.splitlines()[-1].startswith("1 blueprint, snapshot base, ")
+    assert "snapshot base has no responses of them: more__broken" in judged.stderr
+    assert sum(call.body["model"].startswith("cand") for call in server.calls) == before
+
+
+def test_no_calls_are_made_where_nobody_can_judge(server: FakeLLM, state: Path) -> None:
     """Candidates were bought before it was found that no judge is named."""
-    folder, server = blueprints
-    dtef("rubric", "add", folder / "files" / "greetings.yml")
-    models = yaml.safe_load((folder / "models.yaml").read_text(encoding="utf-8"))
-    (folder / "models.yaml").write_text(yaml.safe_dump({"models": models["models"]}), encoding="utf-8")
+    dtef("rubric", "add", state / "files" / "greetings.yml")
+    models = yaml.safe_load((state / "models.yaml").read_text(encoding="utf-8"))
+    (state / "models.yaml").write_text(yaml.safe_dump({"models": models["models"]}), encoding="utf-8")
     assert "no judge is named" in refused("rubric", "run")
     assert server.answered == 0
 
 
-def test_a_judge_of_a_file_is_the_model_of_the_models_file_with_that_string(blueprints: tuple[Path, FakeLLM]) -> None:
-    folder, _ = blueprints
-    spec = yaml.safe_load((folder / "models.yaml").read_text(encoding="utf-8"))["models"]["openai/judge"]
+def test_a_judge_of_a_file_is_the_model_of_the_models_file_with_that_string(state: Path) -> None:
+    spec = yaml.safe_load((state / "models.yaml").read_text(encoding="utf-8"))["models"]["openai/judge"]
     models = load_models(yaml.safe_dump({"models": {"mine": {"model": "openai/judge", **spec}}}))
     (judge,) = choose_judges([], ["standard=openai/judge"], models)
     assert (judge.name, judge.model.api_base) == ("standard(mine)", spec["api_base"])
 
 
-def test_a_file_with_a_reserved_id_is_not_taken_in_parts(blueprints: tuple[Path, FakeLLM]) -> None:
-    folder, _ = blueprints
-    (folder / "files" / "_test_a.yml").write_text(GREETINGS, encoding="utf-8")
-    refused_it = dtef("rubric", "add", folder / "files" / "_test_a.yml", "--skip-broken")
+def test_a_file_with_a_reserved_id_is_not_taken_in_parts(state: Path) -> None:
+    (state / "files" / "_test_a.yml").write_text(GREETINGS, encoding="utf-8")
+    refused_it = dtef("rubric", "add", state / "files" / "_test_a.yml", "--skip-broken")
     assert refused_it.exit_code == 1
     assert "reserved-id" in refused_it.stderr
 
@@ -186,10 +167,9 @@ def test_blueprints_that_lost_their_summaries_are_counted_and_named() -> None:
 
 
 @pytest.mark.parametrize(("command", "told"), CASES["faults_are_stated_with_what_is_allowed"])
-def test_faults_are_stated_with_what_is_allowed(command: str, told: str, blueprints: tuple[Path, FakeLLM]) -> None:
-    folder, _ = blueprints
-    house = Warehouse(folder / "warehouse")
-    keep_blueprint(house, folder / "files" / "greetings.yml")
+def test_faults_are_stated_with_what_is_allowed(command: str, told: str, state: Path) -> None:
+    house = Warehouse(state / "warehouse")
+    keep_blueprint(house, state / "files" / "greetings.yml")
     house.write("rubric_scores", RUBRIC_SCORES.empty_table(), blueprint="greetings", snapshot="base")
     house.write("rubric_responses", RUBRIC_RESPONSES.empty_table(), blueprint="greetings", snapshot="base")
     house.write("rubric_board", RUBRIC_BOARD.empty_table())
@@ -199,11 +179,10 @@ def test_faults_are_stated_with_what_is_allowed(command: str, told: str, bluepri
 NOBODY = "title: Nobody\n---\n- {id: hello, prompt: Say hello., should: [$icontains: hello]}\n"
 
 
-def test_a_file_that_names_no_models_is_added_and_its_run_has_to_name_some(blueprints: tuple[Path, FakeLLM]) -> None:
+def test_a_file_that_names_no_models_is_added_and_its_run_has_to_name_some(server: FakeLLM, state: Path) -> None:
     """Such a file could not be added without a folder of collections, although --model comes later."""
-    folder, server = blueprints
-    (folder / "nobody.yml").write_text(NOBODY, encoding="utf-8")
-    added = dtef("rubric", "add", folder / "nobody.yml")
+    (state / "nobody.yml").write_text(NOBODY, encoding="utf-8")
+    added = dtef("rubric", "add", state / "nobody.yml")
     assert (added.exit_code, "1 blueprint added" in added.stdout) == (0, True)
     assert "these blueprints name no known models: nobody; give the folder of collections with --models-dir" in added.stderr
     for more in ([], ["--estimate"]):
@@ -213,9 +192,9 @@ def test_a_file_that_names_no_models_is_added_and_its_run_has_to_name_some(bluep
     assert server.answered == 0
     assert "as candidate: 1 call," in ok("rubric", "run", "--model", "openai/cand-a", "--no-roll-ups")
 
-    (folder / "models").mkdir()
-    (folder / "models" / "CORE.json").write_text('["openai:cand-b"]', encoding="utf-8")
-    assert "1 new or changed" in ok("rubric", "add", folder / "nobody.yml", "--models-dir", folder / "models")
+    (state / "models").mkdir()
+    (state / "models" / "CORE.json").write_text('["openai:cand-b"]', encoding="utf-8")
+    assert "1 new or changed" in ok("rubric", "add", state / "nobody.yml", "--models-dir", state / "models")
     assert "openai/cand-b" in ok("rubric", "run", "--estimate")
 
 
@@ -228,10 +207,9 @@ def test_a_file_whose_name_comes_first_and_that_is_added_later_is_known_like_all
         assert [row["blueprint"] for row in rows] == there
 
 
-def test_broken_files_are_a_line_each_and_good_ones_are_added(blueprints: tuple[Path, FakeLLM]) -> None:
+def test_broken_files_are_a_line_each_and_good_ones_are_added(state: Path) -> None:
     """All errors stood in one line of 4,000 characters."""
-    folder, _ = blueprints
-    files = folder / "files"
+    files = state / "files"
     for number in range(3):
         (files / f"bad-{number}.yml").write_text(f"title: a\ndescription: b: {number}\n", encoding="utf-8")
     (files / "two.yml").write_text(NOBODY, encoding="utf-8")
@@ -247,24 +225,22 @@ def test_broken_files_are_a_line_each_and_good_ones_are_added(blueprints: tuple[
     assert json.loads(ok("sql", "SELECT blueprint FROM rubric_blueprints", "--json")) == [{"blueprint": "greetings"}]
 
 
-def test_a_file_that_breaks_stays_as_it_was_added_and_that_is_stated(blueprints: tuple[Path, FakeLLM]) -> None:
-    folder, _ = blueprints
-    file = folder / "files" / "greetings.yml"
+def test_a_file_that_breaks_stays_as_it_was_added_and_that_is_stated(state: Path) -> None:
+    file = state / "files" / "greetings.yml"
     ok("rubric", "add", file)
-    before = BLUEPRINT_NOTES.read(Warehouse(folder / "warehouse"), "greetings")
+    before = BLUEPRINT_NOTES.read(Warehouse(state / "warehouse"), "greetings")
     file.write_text("title: a: b", encoding="utf-8")
     told = dtef("rubric", "add", file)
     assert (told.exit_code, "0 blueprints added" in told.stdout) == (1, True)
     assert "their earlier versions stay: greetings" in told.stderr
-    assert BLUEPRINT_NOTES.read(Warehouse(folder / "warehouse"), "greetings") == before
+    assert BLUEPRINT_NOTES.read(Warehouse(state / "warehouse"), "greetings") == before
 
 
 def test_a_removed_blueprint_leaves_tables_and_boards_and_comes_back_for_nothing(
-    blueprints: tuple[Path, FakeLLM],
+    server: FakeLLM, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A deleted file stayed a partition, was planned, and stood on boards."""
-    folder, server = blueprints
-    files = folder / "files"
+    files = state / "files"
     (files / "more" / "broken.yml").write_text((files / "greetings.yml").read_text(encoding="utf-8"), encoding="utf-8")
     ok("rubric", "add", files)
     ok("rubric", "run", "--no-roll-ups")
@@ -276,10 +252,13 @@ def test_a_removed_blueprint_leaves_tables_and_boards_and_comes_back_for_nothing
     assert f"adding their folder adds them again: {files}/more/broken.yml" in removed
     assert "boards and pages change with the next `dtef rubric board --refresh`" in removed
     for table in ("rubric_blueprints", "rubric_prompts", "rubric_responses", "rubric_judgements", "rubric_scores"):
-        assert Warehouse(folder / "warehouse").values(table, "blueprint") == ["greetings"]
-    ok("rubric", "board", "--refresh")
-    shown = ok("rubric", "board", "--by", "blueprint", "--json")
-    assert {row["blueprint"] for row in json.loads(shown)} == {"greetings"}
+        assert Warehouse(state / "warehouse").values(table, "blueprint") == ["greetings"]
+    monkeypatch.setitem(FAMILY_ROLL_UPS, "rubric", ["rubric_board"])
+    assert "not ranked: a score in 1 blueprint, at least 10 are needed" in ok("rubric", "board", "--refresh")
+    shown = json.loads(ok("rubric", "board", "--by", "blueprint", "--json"))
+    scores = {(row["blueprint"], row["model"]): row["score"] for row in shown}
+    expected = {("greetings", "openai/cand-a"): (1 + 0.75 + 1) / 3, ("greetings", "openai/cand-b"): (0 + 0.75 + 0) / 3}
+    assert scores == pytest.approx(expected)
     assert "'more__broken' matches none; known: greetings" in refused("rubric", "remove", "more__broken")
 
     # What was paid for is found again, also under another name.

@@ -21,19 +21,11 @@ ESCAPES = "\x1b[31mred\x1b[0m \x9b2J\x07 \u202eturned\r\nnext"
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("rubric") / "warehouse"
-    made = made_tables(2, 3, 3, temperatures=(0.0, 0.5), snapshots=("base", "later"))
-    made.rows["rubric_responses"][0]["text"] = ESCAPES
-    made.rows["rubric_judgements"][0]["reflection"] = ESCAPES
-    keep(made, folder)
-    return folder
-
-
-@pytest.fixture
-def house(kept: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    monkeypatch.setenv("DTEF_WAREHOUSE", str(kept))
-    return Warehouse(kept)
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tables = made_tables(2, 3, 3, temperatures=(0.0, 0.5), snapshots=("base", "later"))
+    tables.rows["rubric_responses"][0]["text"] = ESCAPES
+    tables.rows["rubric_judgements"][0]["reflection"] = ESCAPES
+    return Path(keep(tables, tmp_path_factory.mktemp("rubric") / "warehouse").root)
 
 
 def exported(folder: Path, *options: str) -> Any:

@@ -7,14 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dtef_pipeline.cli.commands import (
-    CHOSEN,
-    SEGMENTS,
-    dtef,
-    query,
-    refused,
-    serve_as,
-)
+from tests.dtef_pipeline.cli.commands import CHOSEN, SEGMENTS, dtef, query, refused, serve_as, skip_board
 from tests.fake_llm_server import FakeLLM
 from tests.made.shared_cases import cases_beside
 
@@ -27,15 +20,15 @@ class TestRunRefuses:
         assert message in refused("run", *options.split())
         assert not (ingested / "warehouse" / "blueprints").exists()
 
-    def test_a_fault_in_the_panel_is_named_before_any_call(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_fault_in_the_panel_is_named_before_any_call(
+        self, server: FakeLLM, ingested: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """The models were asked first; then the last stage ended in a dump of pydantic's."""
         panel = ingested / "panel.yaml"
         panel.write_text("models: [mock]\nrouds: [S1]\n", encoding="utf-8")
         monkeypatch.setenv("DTEF_PANEL", str(panel))
-        with FakeLLM() as server:
-            serve_as(server, ingested, monkeypatch)
-            said = refused("run", "--round", "S1", *CHOSEN, "--model", "fake")
-            assert server.calls == []
+        said = refused("run", "--round", "S1", *CHOSEN, "--model", "fake")
+        assert server.calls == []
         assert f"error: {panel}:2: rouds: unknown key; known: max_cost_usd, max_calls, max_tokens, budgets, rounds" in said
         assert not (ingested / "warehouse" / "blueprints").exists()
 
@@ -103,6 +96,7 @@ class TestRun:
         what = ["--round", "S1", *CHOSEN, "--model", "fake", "--questions", "2", "--no-roll-ups"]
         with FakeLLM(reply=lambda call: "I cannot say.") as server:
             serve_as(server, state, monkeypatch)
+            skip_board(monkeypatch)
             result = dtef("run", *what, "--snapshot", "2020-01-31")
         assert result.exit_code == 0
         unread, earlier = (line for line in result.stderr.splitlines() if line.startswith("warning: "))

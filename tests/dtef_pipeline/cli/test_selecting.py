@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from dagster import DagsterInstance
@@ -34,11 +33,9 @@ ROUND = ["--round", "S1", "--segment", SEGMENTS[0], "--questions", "3"]
 
 
 class TestSettings:
-    def test_settings_make_another_model_and_reach_the_server(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
-            serve_as(server, ingested, monkeypatch)
-            run_stages(*ROUND, "--model", "mine", "--model", "mine@temperature=0.7,max_tokens=512", "--questions", "2")
-            sent = sorted((call.body["temperature"], call.body["max_tokens"]) for call in server.calls)
+    def test_settings_make_another_model_and_reach_the_server(self, server: FakeLLM) -> None:
+        run_stages(*ROUND, "--model", "mine", "--model", "mine@temperature=0.7,max_tokens=512", "--questions", "2")
+        sent = sorted((call.body["temperature"], call.body["max_tokens"]) for call in server.calls)
         assert sent == [(0.0, 256)] * 2 + [(0.7, 512)] * 2
         rows = query("SELECT DISTINCT model, model_variant, temperature FROM scores WHERE model LIKE 'fake%' ORDER BY 1")
         assert rows == [
@@ -52,25 +49,25 @@ class TestSettings:
 
 
 class TestBudgets:
-    def test_a_run_that_reaches_one_continues_with_a_larger_one(self, ingested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_run_that_reaches_one_continues_with_a_larger_one(
+        self, server: FakeLLM, ingested: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         what = ["--round", "S1", "--segment", SEGMENTS[0], "--segment", "gender:male", "--model", "fake", "--questions", "4"]
         skip_board(monkeypatch)
-        with FakeLLM(reply=lambda call: distribution(call, 40)) as server:
-            serve_as(server, ingested, monkeypatch)
-            result = dtef("run", *what, "--max-calls", "5", "--no-roll-ups")
-            assert server.answered == 5
-            assert "3 budget" in result.stdout
-            assert "sent as candidate: 5 calls, " in result.stdout
-            with DagsterInstance.from_config(str(ingested / "dagster")) as instance:
-                runs = [run for run in instance.get_runs() if SNAPSHOT_TAG in run.tags]
-            assert len(runs) == 1, "segments that are no neighbours took a Dagster run each"
-            assert "fake: 3 language-model predictions of 8 missing, because a budget was reached" in result.stderr
-            counted = query(
-                "SELECT status, count(*) AS n, count(score) AS scored FROM scores WHERE model = 'fake' GROUP BY 1 ORDER BY 1"
-            )
-            assert counted == [{"status": "budget", "n": 3, "scored": 0}, {"status": "ok", "n": 5, "scored": 5}]
-            assert "budget" not in run_stages(*what, "--max-calls", "100")
-            assert server.answered == 8
+        result = dtef("run", *what, "--max-calls", "5", "--no-roll-ups")
+        assert server.answered == 5
+        assert "3 budget" in result.stdout
+        assert "sent as candidate: 5 calls, " in result.stdout
+        with DagsterInstance.from_config(str(ingested / "dagster")) as instance:
+            runs = [run for run in instance.get_runs() if SNAPSHOT_TAG in run.tags]
+        assert len(runs) == 1, "segments that are no neighbours took a Dagster run each"
+        assert "fake: 3 language-model predictions of 8 missing, because a budget was reached" in result.stderr
+        counted = query(
+            "SELECT status, count(*) AS n, count(score) AS scored FROM scores WHERE model = 'fake' GROUP BY 1 ORDER BY 1"
+        )
+        assert counted == [{"status": "budget", "n": 3, "scored": 0}, {"status": "ok", "n": 5, "scored": 5}]
+        assert "budget" not in run_stages(*what, "--max-calls", "100")
+        assert server.answered == 8
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -107,18 +104,6 @@ class TestFailures:
         )
 
 
-@pytest.fixture
-def server(ingested: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    with FakeLLM(reply=lambda call: distribution(call, 40)) as running:
-        serve_as(running, ingested, monkeypatch)
-        yield running
-
-
-def calls(*options: str) -> int:
-    rows: list[dict[str, Any]] = strict(ok("run", "--estimate", "--round", "S1", "--model", "fake", *options, "--json"))
-    return sum(row["calls"] for row in rows)
-
-
 def test_both_draws_and_named_segments_choose_together(server: FakeLLM) -> None:
     run_stages("--round", "S1", *CHOSEN, "--model", "fake", "--questions", "8", "--sample-segments", "9")
     drawn = "draw_order < 8 AND segment_order < 9 AND segment IN ('country:brazil', 'country:germany')"
@@ -144,7 +129,7 @@ def test_two_conditions_of_one_run_are_compared(ingested: Path, monkeypatch: pyt
         conditions = ("--condition", "distribution", "--condition", "distribution+cot")
         run = ok("run", "--round", "S1", *CHOSEN, *conditions, "--model", "fake", "--questions", "2", "--no-roll-ups")
         assert server.answered == 2 * 2 * 2
-    for table in (run, ok("board"), ok("board", "--by", "segment")):
+    for table in (run, ok("board", "--by", "segment")):
         assert COT in table
     (row,) = strict(ok("board", "--by", "conditions", "--json"))
     assert (row["model"], row["condition"], row["first_condition"], row["n_pairs"]) == ("fake", COT, PLAIN, 4)
