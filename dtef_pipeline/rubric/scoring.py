@@ -296,13 +296,16 @@ def compute_cosine_matrix(vectors: npt.ArrayLike) -> Floats:
 
 
 def stack_vectors(vectors: Sequence[npt.ArrayLike | None]) -> Floats:
-    """Stack vectors of one length as rows, (texts, dimensions); NaN for missing ones. Raises ConfigError if their lengths differ."""
+    """Stack vectors of one length as rows, (texts, dimensions); NaN for missing ones. Raises ConfigError if their lengths differ.
+
+    If all are missing there is one dimension: the cosine of rows without dimensions would be 0 instead of NaN.
+    """
     lengths = sorted({len(np.asarray(vector)) for vector in vectors if vector is not None})
     if len(lengths) > 1:
         raise ConfigError(
             f"similarity: got vectors of the lengths {lengths}; allowed: vectors of one embedder, which have one length"
         )
-    size = lengths[0] if lengths else 0
+    size = lengths[0] if lengths else 1
     missing = np.full(size, np.nan)
     rows = [missing if vector is None else vector for vector in vectors]
     return np.asarray(rows, dtype=np.float64).reshape(len(rows), size)

@@ -93,9 +93,9 @@ def has_all_responses_and_judgements(pipeline: RubricPipeline) -> None:
 
 
 def has_each_reason(pipeline: RubricPipeline) -> None:
-    """Judges replied in all forms; candidates were cut; what no judge could say has its reason."""
+    """Judges replied in all forms; candidates were truncated; what no judge could say has its reason."""
     assert set(pipeline.players.forms) == {*READABLE_FORMS, *UNREADABLE_FORMS}
-    assert any(row["cut"] for row in pipeline.rows("rubric_responses"))
+    assert any(row["truncated"] for row in pipeline.rows("rubric_responses"))
     judged = pipeline.rows("rubric_judgements")
     assert {row["reason"] for row in judged} == {None, "unreadable", "cut", "empty", "declined"}
     assert all((row["score"] is None) == (row["reason"] is not None) for row in judged)
@@ -126,7 +126,7 @@ def killed_in_each_stage(pipeline: RubricPipeline, runner: StageRunner) -> list[
         writing_when_killed(pipeline, runner, "rubric_scores", 4, "rubric_points"),
     ]
     pipeline.server.latency = 0.05
-    kills.append(asked_when_killed(pipeline, runner, "analyst", 3, "rubric_scores", "rubric_summaries"))
+    kills.append(asked_when_killed(pipeline, runner, "analyst", 3, "rubric_embeddings", "rubric_scores", "rubric_summaries"))
     pipeline.server.latency = 0.0
     return kills
 

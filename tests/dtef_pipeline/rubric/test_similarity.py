@@ -92,6 +92,12 @@ def test_no_responses_have_no_similarities() -> None:
     assert len(compute_similarities_to_ideal(responses(("p", "a", [1, 0])), ideals())) == 1
 
 
+def test_without_any_vector_a_similarity_is_missing_and_not_0() -> None:
+    """Responses of a blueprint whose texts were not embedded yet were published with the similarity 0."""
+    found = compute_similarities_to_ideal(responses(("p", "a", None), ("p", "b", None)), ideals(p=None))
+    assert found["similarity"].isna().all()
+
+
 CRITERION = {"block": "should", "path": None, "position": 0, "weight": 1.0}
 VECTORS_OF_TEXTS = {"yes": [1.0, 0.0], "maybe": [0.6, 0.8]}
 
