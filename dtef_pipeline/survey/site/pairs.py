@@ -155,25 +155,25 @@ def load_texts(contents: SurveyContents, places: Collection[Place]) -> Texts:
         return {}
     contents.connection.register("site_places", pd.DataFrame(sorted(set(places)), columns=["s", "q"]))
     cell = f"{', '.join(KEYS.pair)}, context_level, condition, model_variant, snapshot, draw"
-    query = contents.connection.execute(f"""
-        WITH asked AS (
-            SELECT {cell}, prompt_id, s, q, series, response, error FROM predictions {JOIN_PLACES}
-            SEMI JOIN site_places USING (s, q) SEMI JOIN {ANSWERS} USING (s, q, series, snapshot) WHERE NOT is_reference
-        ), prompts AS (
-            SELECT prompt_id, any_value(concat_ws(chr(10) || chr(10), system, "user")) AS prompt
-            FROM blueprints SEMI JOIN asked USING (prompt_id) GROUP BY prompt_id
-        ), unread AS (SELECT {cell}, status, reason FROM scores WHERE status <> 'ok')
-        SELECT s, q, series, coalesce(prompt, ''), coalesce(response, error, ''), coalesce(status, 'ok'), coalesce(reason, ''),
-            snapshot, draw
-        FROM asked LEFT JOIN unread USING ({cell}) LEFT JOIN prompts USING (prompt_id)
-        ORDER BY s, q, series, draw
+    asked = f"""
+        SELECT {cell}, prompt_id, s, q, series, response, error FROM predictions {JOIN_PLACES}
+        SEMI JOIN site_places USING (s, q) SEMI JOIN {ANSWERS} USING (s, q, series, snapshot) WHERE NOT is_reference
+        """
+    # Prompts are read apart: sorted with the responses, each would be copied for all of its responses.
+    prompt_rows = contents.query(f"""
+        SELECT prompt_id, any_value(concat_ws(chr(10) || chr(10), system, "user")) FROM blueprints
+        SEMI JOIN ({asked}) USING (prompt_id) GROUP BY prompt_id
         """)
-    texts, prompts = defaultdict[Place, list[ResponseText]](list), dict[str, str]()
+    prompts = {prompt_id: shorten(prompt, LONGEST) for prompt_id, prompt in prompt_rows}
+    query = contents.connection.execute(f"""
+        WITH asked AS ({asked}), unread AS (SELECT {cell}, status, reason FROM scores WHERE status <> 'ok')
+        SELECT s, q, series, prompt_id, coalesce(response, error, ''), coalesce(status, 'ok'), coalesce(reason, ''), snapshot, draw
+        FROM asked LEFT JOIN unread USING ({cell}) ORDER BY s, q, series, draw
+        """)
+    texts = defaultdict[Place, list[ResponseText]](list)
     while rows := query.fetchmany(_TEXTS_AT_ONCE):
-        for s, q, series, prompt, words, *details in rows:
-            short_prompt = shorten(prompt, LONGEST)
-            shared_prompt = prompts.setdefault(short_prompt, short_prompt)
-            texts[s, q].append(ResponseText(series, shared_prompt, shorten(words, LONGEST), *details))
+        for s, q, series, prompt_id, words, *details in rows:
+            texts[s, q].append(ResponseText(series, prompts.get(prompt_id, ""), shorten(words, LONGEST), *details))
     return texts
 
 
