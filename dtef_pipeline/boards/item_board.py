@@ -110,24 +110,17 @@ def _compute_rank_ranges(scores: pa.Table, ranked: pd.DataFrame, names: Sequence
         rows = board_rows.get(tuple(grid.keys[name] for name in names))
         if rows is None:
             continue
-        ranked_models = set(_list_models(rows))
-        mask = np.array([model in ranked_models for model in _list_models(grid.rows)])
+        mask = pd.MultiIndex.from_frame(grid.rows).isin(pd.MultiIndex.from_frame(rows[list(MODEL)]))
         subgrid = grid._replace(rows=grid.rows[mask].reset_index(drop=True), means=grid.means[:, mask])
         pairs = compare_grid(subgrid)
         wins = pairs[pairs["verdict"] == BETTER] if len(pairs) else pd.DataFrame(columns=[*MODEL, *OTHER])
-        place = {model: at for at, model in enumerate(_list_models(subgrid.rows))}
-        better, worse = (
-            np.array([place[model] for model in _list_models(wins, side)], dtype=np.int64) for side in (MODEL, OTHER)
-        )
+        place = pd.MultiIndex.from_frame(subgrid.rows)
+        better, worse = (place.get_indexer(pd.MultiIndex.from_frame(wins[list(side)])) for side in (MODEL, OTHER))
         bounds = rank_bounds(better, worse, len(subgrid.rows))
         enough = subgrid.n_units() >= MIN_CLUSTERS
         parts.append(subgrid.rows.assign(**grid.keys, rank_low=bounds.low, rank_high=bounds.high)[enough])
     ranges = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
     return ranges.astype({"rank_low": "Int64", "rank_high": "Int64"})
-
-
-def _list_models(rows: pd.DataFrame, names: Sequence[str] = MODEL) -> list[tuple[str, ...]]:
-    return list(rows[list(names)].itertuples(index=False, name=None))
 
 
 _ENOUGH_SCORED = 0.5

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from dtef_pipeline.asking.models import is_computed
 from dtef_pipeline.boards.cells import BoardOptions, BoardSubject
-from dtef_pipeline.boards.item_means import codes, describe_few_clusters, group_means
+from dtef_pipeline.boards.item_means import codes, describe_few_clusters
 from dtef_pipeline.keys import MODEL
 from dtef_pipeline.statistics.cluster_robust import MIN_CLUSTERS
 from dtef_pipeline.statistics.differences import (
@@ -260,16 +260,11 @@ def iterate_board_grids(scores: pa.Table, names: Sequence[str]) -> Iterator[Boar
 def _build_board_grid(named: dict[str, str], rows: pd.DataFrame, models: pd.DataFrame) -> BoardGrid:
     n_items, n_clusters = rows["item"].nunique(), rows["cluster"].nunique()
     several = MIN_CLUSTERS <= n_clusters < n_items
-    item = rows["item"].to_numpy()
-    # Sorts items by cluster, then by item.
-    cluster = rows["cluster"].to_numpy() if several else item
-    _, first, place = np.unique(cluster * (item.max() + 1) + item, return_index=True, return_inverse=True)
-    board_models, column = np.unique(rows["model"].to_numpy(), return_inverse=True)
-    means = group_means(rows["score"].to_numpy(), place * len(board_models) + column, len(first) * len(board_models))
-    unit = np.unique(cluster[first], return_inverse=True)[1].astype(np.int64)
+    means = rows.pivot_table("score", ["cluster", "item"] if several else ["item"], "model")
+    unit = pd.factorize(means.index.get_level_values(0))[0].astype(np.int64)
     note = describe_few_clusters(n_clusters) if n_clusters < n_items else ""
-    named_models = models.iloc[board_models].reset_index(drop=True)
-    return BoardGrid(named, named_models, means.reshape(-1, len(board_models)), unit, "cluster" if several else "item", note)
+    board_models = models.iloc[means.columns].reset_index(drop=True)
+    return BoardGrid(named, board_models, means.to_numpy(), unit, "cluster" if several else "item", note)
 
 
 _MAX_UNITS = 1_000
