@@ -33,8 +33,8 @@ status, and the score that the policy gives it, if any; after several draws `*`,
 SCORED: s, q, series, score, others, ceiling of the pairs that means are over: those of `main_series` with a score, without those whose
 question defines the segment."""
 _PAIR = "round, segment, question_id"
-JOIN_PLACES = """JOIN site_segments USING (segment) JOIN site_questions USING (round, question_id)
-    JOIN site_series USING (model_variant, context_level, condition)"""
+_JOIN_PAIRS = "JOIN site_segments USING (segment) JOIN site_questions USING (round, question_id)"
+JOIN_PLACES = f"{_JOIN_PAIRS} JOIN site_series USING (model_variant, context_level, condition)"
 """SQL: joins predictions with the places of their segments, questions and series."""
 
 
@@ -86,7 +86,7 @@ def _build_pairs_sql(contents: SurveyContents) -> str:
         SELECT s::SMALLINT AS s, q::INTEGER AS q, n, n_effective, circular, {observed} AS observed, {distance} AS apart,
             ceiling, others
         FROM (SELECT {_PAIR}, n, circular, observed, population, n_effective FROM survey_responses)
-            JOIN site_segments USING (segment) JOIN site_questions USING (round, question_id)
+            {_JOIN_PAIRS}
             LEFT JOIN ({reference if has_table(connection, "reference_scores") else no_rows}) USING ({_PAIR})
         SEMI JOIN {ANSWERS} USING (s, q) ORDER BY s, q
         """
@@ -155,18 +155,17 @@ def load_texts(contents: SurveyContents, places: Collection[Place]) -> Texts:
         return {}
     contents.connection.register("site_places", pd.DataFrame(sorted(set(places)), columns=["s", "q"]))
     cell = f"{', '.join(KEYS.pair)}, context_level, condition, model_variant, snapshot, draw"
-    asked = f"""
-        SELECT {cell}, prompt_id, s, q, series, response, error FROM predictions {JOIN_PLACES}
-        SEMI JOIN site_places USING (s, q) SEMI JOIN {ANSWERS} USING (s, q, series, snapshot) WHERE NOT is_reference
-        """
     # Prompts are read apart: sorted with the responses, each would be copied for all of its responses.
     prompt_rows = contents.query(f"""
-        SELECT prompt_id, any_value(concat_ws(chr(10) || chr(10), system, "user")) FROM blueprints
-        SEMI JOIN ({asked}) USING (prompt_id) GROUP BY prompt_id
+        SELECT prompt_id, any_value(concat_ws(chr(10) || chr(10), system, "user"))
+        FROM blueprints {_JOIN_PAIRS} SEMI JOIN site_places USING (s, q) GROUP BY prompt_id
         """)
     prompts = {prompt_id: shorten(prompt, LONGEST) for prompt_id, prompt in prompt_rows}
     query = contents.connection.execute(f"""
-        WITH asked AS ({asked}), unread AS (SELECT {cell}, status, reason FROM scores WHERE status <> 'ok')
+        WITH asked AS (
+            SELECT {cell}, prompt_id, s, q, series, response, error FROM predictions {JOIN_PLACES}
+            SEMI JOIN site_places USING (s, q) SEMI JOIN {ANSWERS} USING (s, q, series, snapshot) WHERE NOT is_reference
+        ), unread AS (SELECT {cell}, status, reason FROM scores WHERE status <> 'ok')
         SELECT s, q, series, prompt_id, coalesce(response, error, ''), coalesce(status, 'ok'), coalesce(reason, ''), snapshot, draw
         FROM asked LEFT JOIN unread USING ({cell}) ORDER BY s, q, series, draw
         """)
